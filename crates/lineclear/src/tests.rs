@@ -3,10 +3,12 @@
 mod doctor;
 mod costs;
 mod cursor;
+mod marks;
 mod query_plans;
 mod races;
 mod rerank;
 mod statements;
+mod take;
 mod waits;
 
 use std::collections::BTreeMap;

@@ -13,8 +13,10 @@ use lineclear_model::Micros;
 const PARTS: u32 = 100;
 /// The longest time without a poll from the front.
 const LONGEST: Duration = Duration::from_secs(10);
+/// How far a mark stays behind the clock when it moves: what transactions commit that were open for less is not behind it.
+pub(crate) const BEHIND: Duration = Duration::from_secs(1);
 
-/// The moment up to which the last poll from the front found nothing: a mark for each thing that it asks for.
+/// The moment up to which polls found nothing: a mark for each thing that they ask for.
 #[derive(Clone, Debug)]
 pub(crate) struct LowWater<const MARKS: usize> {
     marks: [Option<Micros>; MARKS],
@@ -39,7 +41,21 @@ impl<const MARKS: usize> LowWater<MARKS> {
         self.until = Instant::now();
     }
 
+    /// As after a poll from the front that found nothing up to this moment, for as long as a test takes.
+    #[cfg(test)]
+    pub(crate) fn keep(&mut self, mark: Micros) {
+        (self.marks, self.until) = ([Some(mark); MARKS], Instant::now() + Duration::from_secs(3600));
+    }
+
+    #[cfg(test)]
+    pub(crate) fn until(&self) -> Instant {
+        self.until
+    }
+
     /// A poll that began at `from` found these things, or did not. `now`: the database's clock.
+    ///
+    /// After a poll from a mark the mark moves, or what is over would pile up behind it. The next poll from the front comes no later for
+    /// that: only it finds what a transaction brings that was open for longer.
     pub(crate) fn polled(
         &mut self,
         from: [Option<Micros>; MARKS],
@@ -47,8 +63,12 @@ impl<const MARKS: usize> LowWater<MARKS> {
         now: Micros,
         took: Duration,
     ) {
-        // Only a poll from the front says what lies before a mark.
         if from.iter().any(Option::is_some) {
+            let behind = now.offset(-i64::try_from(BEHIND.as_micros()).unwrap_or(i64::MAX));
+            for (mark, found) in self.marks.iter_mut().zip(found) {
+                // Only a poll from the front says what lies before a mark that is not set.
+                *mark = mark.map(|mark| if found { mark } else { mark.max(behind) });
+            }
             return;
         }
         self.marks = found.map(|found| (!found).then_some(now));
@@ -74,11 +94,17 @@ mod tests {
     }
 
     #[test]
-    fn a_poll_from_a_mark_moves_no_mark() {
-        let mut water = LowWater::<1>::default();
-        water.polled([None], [false], NOW, SLOW);
-        water.polled(water.marks(), [false], NOW.offset(5), SLOW);
-        assert_eq!(water.marks(), [Some(NOW)]);
+    fn a_poll_from_a_mark_that_left_nothing_moves_it_to_a_second_ago_and_no_deadline() {
+        let mut water = LowWater::<2>::default();
+        water.polled([None, None], [false, true], NOW, SLOW);
+        let until = water.until();
+        water.polled(water.marks(), [false, false], NOW.offset(5), SLOW);
+        assert_eq!(water.marks(), [Some(NOW), None], "a mark does not move back, and none is set");
+        water.polled(water.marks(), [true, false], NOW.offset(5_000_000), SLOW);
+        assert_eq!(water.marks(), [Some(NOW), None], "something is left");
+        water.polled(water.marks(), [false, false], NOW.offset(5_000_000), SLOW);
+        assert_eq!(water.marks(), [Some(NOW.offset(4_000_000)), None]);
+        assert_eq!(water.until(), until, "the next poll from the front comes no later");
     }
 
     #[test]

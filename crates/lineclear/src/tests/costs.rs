@@ -13,7 +13,7 @@ use crate::{Lineclear, NodeOptions};
 
 impl Pg {
     /// The pages that a statement reads; its changes are undone.
-    async fn pages(&self, statement: Statement, params: impl Into<Params>) -> i64 {
+    pub(super) async fn pages(&self, statement: Statement, params: impl Into<Params>) -> i64 {
         let mut session = Session::Postgres(self.db().session(true).await.expect("a connection"));
         let plan = session.explain_analyze(statement, params).await.expect("a plan");
         Open(session).roll_back().await;
@@ -25,7 +25,7 @@ impl Pg {
     }
 
     /// A transaction that sees everything as it is now, as a dump does: nothing that goes is removed from the indexes.
-    async fn old_snapshot(&self) -> tokio_postgres::Client {
+    pub(super) async fn old_snapshot(&self) -> tokio_postgres::Client {
         for table in ["work_queue", "background_job", "manifest"] {
             self.sql(&format!("alter table lineclear.{table} set (autovacuum_enabled = off)")).await;
         }
@@ -170,7 +170,12 @@ async fn a_poll_does_not_walk_past_all_that_is_over() {
 
 /// Jobs that were scheduled, promoted, leased and settled while a snapshot is open.
 async fn pass_jobs(pg: &Pg) {
-    for _ in 0..10 {
+    pass(pg, 10).await;
+}
+
+/// Five hundred jobs, again and again.
+pub(super) async fn pass(pg: &Pg, times: u32) {
+    for _ in 0..times {
         pg.store.enqueue_many(vec![job(); 500]).await.unwrap();
         pg.sql("update lineclear.work_queue set phase = 'later'").await;
         pg.store.promote(1_000).await.unwrap();

@@ -61,6 +61,17 @@ impl ReclaimCursor {
     pub(crate) fn forget(&mut self) {
         self.marks.forget();
     }
+
+    /// Begins at this mark for as long as a test takes.
+    #[cfg(test)]
+    pub(crate) fn keep_mark(&mut self, mark: Micros) {
+        self.marks.keep(mark);
+    }
+
+    #[cfg(test)]
+    pub(crate) fn mark(&self) -> Option<Micros> {
+        self.marks.marks()[0]
+    }
 }
 
 impl Reclaim {
@@ -85,6 +96,11 @@ fn reclaimed(row: &Row) -> StoreResult<Reclaimed> {
         })?,
         limit_key: row.get("limit_key")?,
     })
+}
+
+/// Claims whose lease ran out, or whose job is long past its time.
+fn candidates(most: u32, since: Option<Micros>) -> Query<Vec<JobId>> {
+    Query::each(Statement::ReclaimCandidates, values![most, since], |row| row.get("id").map(JobId))
 }
 
 impl Store {
@@ -139,9 +155,17 @@ impl Store {
         let reclaimed = self.reclaim_ended(Reclaim { ended_since, ..reclaim }).await?;
         // SQLite keeps no entries of leases that are over, so that it needs no mark.
         if self.options.is_postgres() {
-            cursor.marks.polled([ended_since], [!reclaimed.is_empty()], ended_before, began.elapsed());
+            let took = began.elapsed();
+            let is_left = !reclaimed.is_empty() || self.is_lease_over(ended_since).await?;
+            cursor.marks.polled([ended_since], [is_left], ended_before, took);
         }
         Ok(reclaimed)
+    }
+
+    /// Whether a lease is over, or a job past its time, also one that cannot be reclaimed yet: its row is locked, or the next heartbeat of
+    /// its node is still to come.
+    async fn is_lease_over(&self, since: Option<Micros>) -> StoreResult<bool> {
+        Ok(!self.db.read(candidates(1, since)).await?.is_empty())
     }
 
     async fn reclaim_ended(&self, reclaim: Reclaim) -> StoreResult<Vec<Reclaimed>> {
@@ -155,9 +179,7 @@ impl Store {
 
     /// After a refusal: reclaims every claim except those that a rule refuses, which are left alone for an hour.
     async fn reclaim_isolated(&self, reclaim: Reclaim, cause: StoreError) -> StoreResult<Vec<Reclaimed>> {
-        let candidates =
-            Query::each(Statement::ReclaimCandidates, values![reclaim.most], |row| row.get("id").map(JobId));
-        let mut jobs = self.db.read(candidates).await?;
+        let mut jobs = self.db.read(candidates(reclaim.most, reclaim.ended_since)).await?;
         jobs.retain(|job| !reclaim.except.contains(job));
         let results = isolate(&Together { store: self, reclaim }, &jobs).await;
         let (mut reclaimed, mut isolated) = (Vec::new(), 0);

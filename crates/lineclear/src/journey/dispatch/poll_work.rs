@@ -6,7 +6,7 @@ use lineclear_model::{Micros, Name};
 
 use crate::db::statements::Statement;
 use crate::db::{Query, values};
-use crate::journey::low_water::LowWater;
+use crate::journey::low_water::{BEHIND, LowWater};
 use crate::store::{Store, StoreResult};
 
 /// What there is to do, as an idle node sees it.
@@ -37,12 +37,38 @@ pub struct PollCursor {
     marks: LowWater<3>,
     /// No job that waited at the mark has a later id.
     last_id: i64,
+    /// The last id at an earlier moment: that of the marks when they move, as far behind the clock as they.
+    earlier: Option<(Micros, i64)>,
 }
 
 impl PollCursor {
     /// The next poll begins at the front.
     pub fn forget(&mut self) {
         self.marks.forget();
+    }
+
+    fn note_id(&mut self, is_front: bool, waits: bool, now: Micros, last_id: i64) {
+        if is_front {
+            (self.last_id, self.earlier) = (last_id, Some((now, last_id)));
+            return;
+        }
+        let (at, id) = *self.earlier.get_or_insert((now, last_id));
+        let is_behind = u128::try_from(now.get() - at.get()).is_ok_and(|micros| micros >= BEHIND.as_micros());
+        if is_behind && !waits {
+            (self.last_id, self.earlier) = (id, Some((now, last_id)));
+        }
+    }
+
+    /// Begins at this mark for as long as a test takes.
+    #[cfg(test)]
+    pub(crate) fn keep_mark(&mut self, mark: Micros, last_id: i64) {
+        self.marks.keep(mark);
+        self.last_id = last_id;
+    }
+
+    #[cfg(test)]
+    pub(crate) fn marks(&self) -> ([Option<Micros>; 3], i64) {
+        (self.marks.marks(), self.last_id)
     }
 }
 
@@ -66,9 +92,7 @@ impl Store {
         let (work, now) = self.poll(routes, count_to, [due, lease, waits], cursor.last_id).await?;
         if let Some((now, last_id)) = now {
             let waits = work.routes.iter().any(|route| route.waits);
-            if from == [None; 3] {
-                cursor.last_id = last_id;
-            }
+            cursor.note_id(from == [None; 3], waits, now, last_id);
             // SQLite keeps no entries of jobs that are over, so that its polls need no marks.
             if self.options.is_postgres() {
                 cursor.marks.polled(from, [work.due, work.lease_over, waits], now, began.elapsed());

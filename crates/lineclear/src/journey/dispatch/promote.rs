@@ -22,7 +22,22 @@ impl PromoteCursor {
     /// Begins at this mark for as long as a test takes.
     #[cfg(test)]
     pub(crate) fn keep_mark(&mut self, mark: Micros) {
-        self.marks.polled([None], [false], mark, std::time::Duration::from_secs(3600));
+        self.marks.keep(mark);
+    }
+
+    #[cfg(test)]
+    pub(crate) fn mark(&self) -> Option<Micros> {
+        self.marks.marks()[0]
+    }
+
+    #[cfg(test)]
+    pub(crate) fn until(&self) -> Instant {
+        self.marks.until()
+    }
+
+    #[cfg(test)]
+    pub(crate) fn end_marks(&mut self) {
+        self.marks.forget();
     }
 }
 
@@ -45,8 +60,12 @@ impl Store {
         let most = most.min(PROMOTE_MAX);
         let from = cursor.marks.marks();
         if let [Some(mark)] = from {
+            let began = Instant::now();
             let since = self.promote_with(Statement::PromoteSince, values![most, mark]).await?;
             if since.due <= u64::from(most) {
+                // Those that are left are locked.
+                let is_left = since.due > since.jobs;
+                cursor.marks.polled(from, [is_left], since.now, began.elapsed());
                 return Ok(since.jobs);
             }
         }
