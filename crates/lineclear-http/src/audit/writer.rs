@@ -1,5 +1,7 @@
 //! Writes audit rows. Rows of concurrent requests share a statement: those that arrive while one runs go into the next.
 
+mod whole;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,10 +19,6 @@ const WAITING_MAX: usize = 4_096;
 const WRITERS: usize = 2;
 /// Rows and outcomes that cannot be written are logged so often.
 const LOG_EVERY: Duration = Duration::from_secs(60);
-/// Pause between statements that write whole rows, so that many share one.
-const RECORD_EVERY: Duration = Duration::from_millis(50);
-/// Rows that the database did not take are tried again so often, at first and at most.
-const RETRY_AFTER: [Duration; 2] = [Duration::from_millis(250), Duration::from_secs(5)];
 /// How long a request waits for room among the rows that wait. Its row is then lost.
 const ROOM_WITHIN: Duration = Duration::from_millis(250);
 /// Rows of enqueued jobs that were not written.
@@ -65,7 +63,7 @@ impl AuditWriter {
             writers.spawn(write_beginnings(store.clone(), beginning.clone()));
         }
         writers.spawn(write_ends(store.clone(), ending));
-        writers.spawn(write_whole(store, recording));
+        writers.spawn(whole::write_all(store, recording));
         let lost = Arc::new(LogFold::new(LOG_EVERY));
         (AuditWriter { begin, end, whole, lost }, AuditTasks(writers))
     }
@@ -169,63 +167,6 @@ impl Drop for Record {
             Ok(room) => room.send((entry, (CLIENT_GONE, None))),
             Err(_) => self.writer.lose(&entry, CLIENT_GONE, "too many wait for the database"),
         }
-    }
-}
-
-async fn write_whole(store: Store, mut waiting: mpsc::Receiver<Whole>) {
-    let log = LogFold::new(LOG_EVERY);
-    loop {
-        let mut batch = Vec::new();
-        if waiting.recv_many(&mut batch, SHARED_MAX).await == 0 {
-            return;
-        }
-        let count = batch.len();
-        let mut rows = Rows::Whole(batch);
-        let mut pause = RETRY_AFTER[0];
-        // Meanwhile further rows wait in the queue.
-        while let Err((error, again)) = rows.write(&store).await {
-            // About a row, and not about the database: another attempt would fail, too.
-            let is_final = error.database_state().is_none();
-            if is_final {
-                metrics::counter!(LOST).increment(count as u64);
-            }
-            if let Some(left_out) = log.note(&is_final) {
-                let what = if is_final { "lost" } else { "late: they are tried again" };
-                tracing::warn!(%error, count, left_out, "audit rows of enqueued jobs are {what}");
-            }
-            if is_final {
-                break;
-            }
-            rows = again;
-            tokio::time::sleep(pause).await;
-            pause = (pause * 2).min(RETRY_AFTER[1]);
-        }
-        if count < SHARED_MAX {
-            tokio::time::sleep(RECORD_EVERY).await;
-        }
-    }
-}
-
-/// Rows with their outcomes, as far as they are not written.
-enum Rows {
-    Whole(Vec<Whole>),
-    /// The rows are there, without their outcomes.
-    Ends(Vec<AuditEnd>),
-}
-
-impl Rows {
-    /// Writes them, or returns what is left to write. If only the answer was lost, a row is written twice.
-    async fn write(self, store: &Store) -> Result<(), (StoreError, Rows)> {
-        let ends = match self {
-            Rows::Whole(rows) => {
-                let (entries, outcomes): (Vec<_>, Vec<_>) = rows.iter().cloned().unzip();
-                let ids = store.audit_begin(entries).await.map_err(|error| (error, Rows::Whole(rows)))?;
-                let outcomes = ids.into_iter().zip(outcomes);
-                outcomes.map(|(id, (status, details))| AuditEnd { id, status, details }).collect()
-            }
-            Rows::Ends(ends) => ends,
-        };
-        store.audit_end(ends.clone()).await.map_err(|error| (error, Rows::Ends(ends)))
     }
 }
 
