@@ -160,15 +160,32 @@ async fn a_chain_of_processes_that_fork_and_end_ends_with_its_job() {
         }
         let state = if is_cancelled { "cancelled" } else { "completed" };
         wait_for(&address, &format!("jobs/{id}"), &format!(r#""state":"{state}""#)).await;
-        // It stands still: a generation takes a few milliseconds, also on a busy machine.
-        let mut last = 0;
-        while last != generation() {
-            last = generation();
-            tokio::time::sleep(Duration::from_secs(2)).await;
-        }
-        assert!(last < GENERATIONS, "the chain outlived its job");
+        expect_end(&dir).await;
         std::fs::remove_file(dir.path().join("at")).unwrap();
     }
+}
+
+/// The chain stands still before its last generation: a generation takes a few milliseconds, also on a busy machine.
+async fn expect_end(dir: &TempDir) {
+    let generation = || pid_in(&dir.path().join("at")).unwrap_or_default();
+    let mut last = 0;
+    while last != generation() {
+        last = generation();
+        tokio::time::sleep(Duration::from_secs(2)).await;
+    }
+    assert!(last < GENERATIONS, "the chain outlived its job");
+}
+
+#[tokio::test]
+async fn a_chain_of_processes_that_fork_and_end_ends_with_a_server_that_is_killed() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut child, address) = shell(&dir, &[]).await;
+    chain(&dir);
+    enqueue(&address, "sh chain.sh 1; sleep 300", r#", "retries": 0"#);
+    let generation = || pid_in(&dir.path().join("at")).unwrap_or_default();
+    wait_until("the chain runs", LONG, || generation() > 20).await;
+    child.kill().unwrap();
+    expect_end(&dir).await;
 }
 
 #[tokio::test]
