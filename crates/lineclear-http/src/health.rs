@@ -6,13 +6,15 @@ use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
-use lineclear_model::doctor::DatabaseState;
+use lineclear_model::doctor::{DatabaseCondition, DatabaseState};
 
 use crate::App;
 use crate::problem::{Problem, describe};
 
 /// How long a probe waits for the database.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(2);
+/// How often it asks meanwhile what the node knows.
+const LOOKS_AGAIN_AFTER: Duration = Duration::from_millis(50);
 
 /// The liveness probe.
 pub(crate) async fn live() -> &'static str {
@@ -25,12 +27,16 @@ pub(crate) async fn ready(state: State<App>) -> Response {
     if state.client.is_stopping() {
         return (StatusCode::SERVICE_UNAVAILABLE, "stopping\n").into_response();
     }
-    let condition = state.reading.known_database_condition();
-    if !condition.is_ok() {
-        let why = describe(&condition);
-        return not_ready(&format!("{why}\n{}", condition.state.remedy()));
-    }
-    match tokio::time::timeout(ANSWERS_WITHIN, state.reading.migration_status()).await {
+    // The node may notice it while the probe waits for the database.
+    let looked = tokio::select! {
+        biased;
+        condition = trouble(&state) => {
+            let why = describe(&condition);
+            return not_ready(&format!("{why}\n{}", condition.state.remedy()));
+        }
+        looked = tokio::time::timeout(ANSWERS_WITHIN, state.reading.migration_status()) => looked,
+    };
+    match looked {
         // A rolling upgrade: when the first new node migrates the schema, the old ones stay ready.
         Ok(Ok(status)) if status.pending.is_empty() => "ok\n".into_response(),
         Ok(Ok(status)) => {
@@ -44,6 +50,17 @@ pub(crate) async fn ready(state: State<App>) -> Response {
         },
         Err(_) if state.reading.options().file().is_some() => of_state(DatabaseState::Locked),
         Err(_) => of_state(DatabaseState::Silent),
+    }
+}
+
+/// Waits until the node knows that something is wrong with the database.
+async fn trouble(state: &App) -> DatabaseCondition {
+    loop {
+        let condition = state.reading.known_database_condition();
+        if !condition.is_ok() {
+            return condition;
+        }
+        tokio::time::sleep(LOOKS_AGAIN_AFTER).await;
     }
 }
 
