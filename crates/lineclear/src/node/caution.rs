@@ -196,7 +196,11 @@ mod tests {
         let at = |s: i64| Micros::new(1_000_000_000_000 + s * 1_000_000).expect("a time");
         let asked = Instant::now().checked_sub(Duration::from_secs(5)).expect("the machine runs for longer");
         assert_eq!(caution.note_clock(asked, at(0)), None);
-        assert_eq!(caution.note_clock(Instant::now(), at(4)), None, "the clock was read when it was asked for");
+        assert_eq!(
+            caution.note_clock(Instant::now(), at(4)),
+            None,
+            "the clock was read when it was asked for"
+        );
         assert!(caution.note_clock(Instant::now(), at(8)).is_some(), "this answer came at once");
     }
 

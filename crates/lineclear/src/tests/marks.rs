@@ -112,7 +112,10 @@ async fn polls_from_a_mark_under_an_old_snapshot_read_no_more_however_often_jobs
     for (at, what) in ["promotion", "reclaim", "poll for work"].into_iter().enumerate() {
         // The second, because a poll remembers the last id of the one before.
         let (early, late) = (read[1][at], read[4][at]);
-        assert!(late <= early + early / 3 + 5, "a {what}: {early} pages, and {late} three repetitions later; {read:?}");
+        assert!(
+            late <= early + early / 3 + 5,
+            "a {what}: {early} pages, and {late} three repetitions later; {read:?}"
+        );
     }
 }
 
@@ -128,7 +131,8 @@ async fn a_job_that_was_committed_late_is_found_when_the_marks_end() {
     assert_eq!(pg.store.promote_from(&mut cursor, 10).await.unwrap(), 0);
     assert_eq!(cursor.until(), until, "a poll from a mark does not put off the next one from the front");
     pg.store.enqueue_many(vec![job()]).await.unwrap();
-    pg.sql("update lineclear.work_queue set phase = 'later', due_at = now() - interval '1500 milliseconds'").await;
+    pg.sql("update lineclear.work_queue set phase = 'later', due_at = now() - interval '1500 milliseconds'")
+        .await;
     assert_eq!(pg.store.promote_from(&mut cursor, 10).await.unwrap(), 0, "it is behind the mark");
     cursor.end_marks();
     assert_eq!(pg.store.promote_from(&mut cursor, 10).await.unwrap(), 1);

@@ -14,7 +14,10 @@ fn sent(server: &PrivatePostgres, after: usize) -> Vec<String> {
     let texts = statements::for_postgres("\"lineclear\"");
     let name = |sql: &str| {
         let known = Statement::ALL.iter().zip(&texts).find(|(_, text)| text.trim() == sql.trim());
-        known.map_or_else(|| sql.split(';').next().unwrap_or_default().to_owned(), |(statement, _)| statement.name().to_owned())
+        known.map_or_else(
+            || sql.split(';').next().unwrap_or_default().to_owned(),
+            |(statement, _)| statement.name().to_owned(),
+        )
     };
     let log = server.log().expect("a log");
     let mut entries: Vec<String> = Vec::new();

@@ -230,7 +230,11 @@ async fn a_gate_that_is_held_for_longer_than_the_lease_lets_no_limit_be_exceeded
     all_complete(&db, &nodes[0], &jobs).await;
     assert!(gate.overlap.load(Ordering::SeqCst) <= 2, "{}", gate.overlap.load(Ordering::SeqCst));
     for began in ["claimed_at", "started_at"] {
-        assert!(overlap_in_history(&db, began).await <= 2, "by {began}: {}", overlap_in_history(&db, began).await);
+        assert!(
+            overlap_in_history(&db, began).await <= 2,
+            "by {began}: {}",
+            overlap_in_history(&db, began).await
+        );
     }
     assert_nothing_charged(&db).await;
     for node in nodes {
@@ -361,7 +365,8 @@ async fn a_locked_table_that_only_planning_needs_lets_a_node_reclaim() {
     let dispatch = Dispatch::new(name("elsewhere"), 1);
     assert_eq!(node.store().dispatch_into_lease(dispatch, gone).await.unwrap().len(), 1);
     let lost = "select count(*) from {t}execution where outcome = 'lost'";
-    until_within(lease * 4, "the job of the dead worker is reclaimed", async || db.number(lost).await == 1).await;
+    until_within(lease * 4, "the job of the dead worker is reclaimed", async || db.number(lost).await == 1)
+        .await;
     println!("reclaimed {:?} after the table was locked", locked.elapsed());
     application.batch_execute("rollback").await.unwrap();
     let ticks = "select count(*) from {t}tick";

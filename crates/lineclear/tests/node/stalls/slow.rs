@@ -57,7 +57,10 @@ async fn a_database_that_is_slow_for_twenty_leases_charges_no_live_node_and_keep
     let stop = Arc::new(AtomicBool::new(false));
     let loading = load(store.clone(), stop.clone());
     let of_the_dead = |what: &str| {
-        format!("select count(*) from {{t}}execution where error_type = 'worker_lost' and node {what} {}", dead.id())
+        format!(
+            "select count(*) from {{t}}execution where error_type = 'worker_lost' and node {what} {}",
+            dead.id()
+        )
     };
     let reclaimed = of_the_dead("=");
     until_within(SLOW_FOR * 3, "its jobs are reclaimed while the database is slow", async || {
