@@ -114,8 +114,10 @@ impl Caution {
         let here = [asked_at, Instant::now()];
         let (then, clock) = self.seen().clock.replace((here, now))?;
         let micros = |time: Duration| i64::try_from(time.as_micros()).unwrap_or(i64::MAX);
-        let least = micros(here[0].saturating_duration_since(then[1]));
-        let most = micros(here[1].saturating_duration_since(then[0]));
+        // Below zero if two loops asked at one time, and the first to ask is the last to hear.
+        let least = micros(here[0].saturating_duration_since(then[1]))
+            - micros(then[1].saturating_duration_since(here[0]));
+        let most = micros(here[1].saturating_duration_since(then[0])).max(least);
         let passed = now.get() - clock.get();
         let jump = Duration::from_micros(passed.abs_diff(passed.clamp(least, most)));
         if jump < self.lease / 6 {
@@ -202,19 +204,21 @@ mod tests {
             "the clock was read when it was asked for"
         );
         assert!(caution.note_clock(Instant::now(), at(8)).is_some(), "this answer came at once");
+        caution.note_clock(Instant::now(), at(8));
+        assert_eq!(caution.note_clock(asked, at(4)), None, "it was asked for before, and heard of after");
     }
 
     #[test]
     fn a_loop_that_no_lease_depends_on_keeps_a_node_quiet_only_while_its_heartbeat_is_late() {
-        let caution = caution(Duration::from_millis(300));
         let held = StoreError::Locked { source: "lock timeout".into() };
-        caution.note_beat(Instant::now());
-        caution.note_other_failure(&held);
-        assert!(caution.may_reclaim_after().is_some(), "its own leases are renewed");
+        let in_time = caution(Duration::from_secs(600));
+        in_time.note_other_failure(&held);
+        assert!(in_time.may_reclaim_after().is_some(), "its own leases are renewed");
+        let late = caution(Duration::from_millis(300));
         std::thread::sleep(Duration::from_millis(160));
-        caution.note_other_failure(&held);
-        caution.note_beat(Instant::now());
-        assert!(caution.may_reclaim_after().is_none(), "nothing answered");
+        let before = Instant::now();
+        late.note_other_failure(&held);
+        assert!(late.seen().quiet_until > before, "nothing answered");
     }
 
     #[test]
