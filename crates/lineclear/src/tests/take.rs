@@ -59,7 +59,9 @@ async fn a_take_sends_one_statement_whatever_is_logged() {
         store.enqueue_many(vec![job(); 3]).await.unwrap();
         let before = server.log().unwrap().lines().count();
         dispatcher.run_once(true).await.unwrap();
-        let sent = sent(&server, before);
+        let mut sent = sent(&server, before);
+        // That of the enqueue, which follows in the background.
+        sent.retain(|name| name != "notify");
         // The first pass does, and one on a machine that stood still for long.
         if sent.iter().any(|name| name == "now" || name == "reclaim") {
             continue;
