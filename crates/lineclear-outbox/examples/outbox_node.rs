@@ -58,6 +58,8 @@ async fn main() -> Result<(), Error> {
     let options = OutboxOptions {
         lock_ttl: Duration::from_millis(ttl.parse()?),
         attempts_max: 1,
+        // The tests look at the attempts of what was delivered.
+        keep_delivered: Duration::from_secs(3_600),
         poll_interval: Duration::from_millis(20),
         ..OutboxOptions::default()
     };
