@@ -41,7 +41,7 @@ async fn every_figure_of_growth_comes_out_on_sqlite() {
 
 #[tokio::test]
 async fn every_figure_of_speed_comes_out_on_postgres() {
-    figures_come_out(Database::Postgres, &SPEED, 20).await;
+    figures_come_out(Database::Postgres, &SPEED, 21).await;
 }
 
 #[tokio::test]

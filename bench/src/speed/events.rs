@@ -1,5 +1,5 @@
-//! The event log: appends of many writers, compared with bare inserts into a table with the same columns; and a subscription that reads it, also
-//! with a million events before its checkpoint.
+//! The event log: appends of many writers, compared with bare inserts into a table with the same columns, and with appends beside a million events;
+//! and a subscription that reads it, also with a million events before its checkpoint.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
@@ -27,7 +27,7 @@ const BEFORE: u32 = 1_000_000;
 const ROUNDS: u32 = 5;
 /// Of the bare inserts.
 const LEAST: f64 = 0.7;
-/// Of the same subscription without events before its checkpoint.
+/// Of the same subscription, and of the same appends, without a million other events.
 const LEAST_FULL: f64 = 0.9;
 const STALL: Duration = Duration::from_secs(600);
 /// Streams and subscriptions of each round are new.
@@ -56,11 +56,12 @@ pub(crate) async fn run(database: Database, scale: Scale) -> Result<Vec<Figure>>
         EventLog::open(&at("full")).await?,
     );
     fill(&client, "full", before).await?;
-    let measured = interleave(4, scale.rounds(ROUNDS), async |side| match side {
+    let measured = interleave(5, scale.rounds(ROUNDS), async |side| match side {
         0 => write(server.url(), appends, None).await,
         1 => write(server.url(), appends, Some(&written)).await,
         2 => subscribe(&client, "empty", &empty, read).await,
-        _ => subscribe(&client, "full", &full, read).await,
+        3 => subscribe(&client, "full", &full, read).await,
+        _ => write(server.url(), appends, Some(&full)).await,
     })
     .await?;
     let name = |what: String| format!("events: {what}");
@@ -70,6 +71,13 @@ pub(crate) async fn run(database: Database, scale: Scale) -> Result<Vec<Figure>>
         Unit::JobsPerSecond,
         Some(median(&measured[0])),
         median(&measured[1]),
+    );
+    let beside = Figure::new(
+        database,
+        name(format!("… append beside {}", grouped(before))),
+        Unit::JobsPerSecond,
+        Some(median(&measured[1])),
+        median(&measured[4]),
     );
     let alone = Figure::new(
         database,
@@ -87,6 +95,7 @@ pub(crate) async fn run(database: Database, scale: Scale) -> Result<Vec<Figure>>
     );
     Ok(vec![
         append.bound(Some(Bound::AtLeast(LEAST))).note(spread(&measured[0], &measured[1])),
+        beside.bound(Some(Bound::AtLeast(LEAST_FULL))).note(spread(&measured[1], &measured[4])),
         alone.note(format!("{} rounds", measured[2].len())),
         behind.bound(Some(Bound::AtLeast(LEAST_FULL))).note(spread(&measured[2], &measured[3])),
     ])

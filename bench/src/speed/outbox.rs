@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 use lineclear::outbox::{Delivery, DeliveryError, Outbox, OutboxOptions};
+use lineclear_lock::RunnerState;
 use lineclear_measure::{interleave, median};
 use lineclear_testkit::fresh_postgres;
 use tokio::sync::Notify;
@@ -116,32 +117,31 @@ async fn by_outbox(
     let table = format!("\"{schema}\".outbox_message");
     client.batch_execute(&format!("delete from {table} where ready")).await?;
     client.batch_execute(&insert(&table, messages)).await?;
+    let last: i64 = client.query_one(&format!("select max(id) from {table}"), &[]).await?.get(0);
     if behind > 0 {
         client.batch_execute(&insert(&table, behind)).await?;
     }
     client.batch_execute(&format!("vacuum analyze {table}")).await?;
-    let (count, done, began) =
-        (Arc::new(AtomicU32::new(0)), Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let (count, done) = (Arc::new(AtomicU32::new(0)), Arc::new(Notify::new()));
     let sink = {
-        let (count, done, began) = (count.clone(), done.clone(), began.clone());
+        let (count, done) = (count.clone(), done.clone());
         move |_: Delivery| {
-            match count.fetch_add(1, Ordering::Relaxed) + 1 {
-                1 => began.notify_one(),
-                n if n == messages => done.notify_one(),
-                _ => {}
+            if count.fetch_add(1, Ordering::Relaxed) + 1 == messages {
+                done.notify_one();
             }
             std::future::ready(Ok::<(), DeliveryError>(()))
         }
     };
     let runner = outbox.start_with(OutboxOptions::default(), sink).await?;
-    began.notified().await;
+    // From the moment the lock is won, before anything is read: bare statements need no lock.
+    runner.status().wait_for(|status| status.state == RunnerState::Running).await?;
     let begun = Instant::now();
     done.notified().await;
-    if behind == 0 {
-        // Until the last one is recorded.
-        while client.query_one(&format!("select exists (select from {table})"), &[]).await?.get(0) {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
+    // To the moment the last one of those that are measured is recorded. Others may be behind them.
+    let left =
+        format!("select exists (select from {table} where outbox = 'main' and ready and id <= {last})");
+    while client.query_one(&left, &[]).await?.get(0) {
+        tokio::time::sleep(Duration::from_millis(1)).await;
     }
     let rate = rate(messages, begun);
     runner.stop().await?;

@@ -24,6 +24,11 @@ const SUCCESSOR_LEADS: Duration = Duration::from_millis(500);
 /// How long a campaign waits for the lock before it checks whether to stop.
 const CAMPAIGN: Duration = Duration::from_secs(60);
 
+/// How long aborted work may take to end at its next point of waiting.
+const ABORT: Duration = Duration::from_secs(1);
+/// The shortest pause between looks at how long a lock can be trusted.
+const TRUST_CHECK_MIN: Duration = Duration::from_millis(1);
+
 /// An election: one of several processes leads. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Election {
@@ -51,7 +56,8 @@ pub struct Term {
 }
 
 impl Term {
-    /// Cancelled when the leader must stop: its lock is lost, it was asked to resign, or the process stops.
+    /// Cancelled when the leader must stop: it was asked to resign, the process stops, or its lock could not be renewed and can be trusted for only
+    /// [`LockOptions::margin`](crate::LockOptions::margin) more. When the lock is lost, the work is dropped.
     pub fn ending(&self) -> &CancellationToken {
         &self.ending
     }
@@ -121,8 +127,8 @@ impl Election {
     /// Campaigns, runs `work` while this process leads, and campaigns again, until `stop`. A store that cannot be reached is asked again.
     ///
     /// A term ends when its work has ended. Work that does not stop after [`Term::ending`] within
-    /// [`LockOptions::stop_timeout`](crate::LockOptions::stop_timeout) is aborted. If it blocks its thread and continues even
-    /// then, the lock is neither renewed nor released, and this candidate does not campaign again before the work has ended.
+    /// [`LockOptions::stop_timeout`](crate::LockOptions::stop_timeout) is aborted, and at once when the lock is lost: before another process can
+    /// hold it. Tasks that the work has spawned are not stopped. If it blocks its thread and continues even then, the lock is neither renewed nor released, and this candidate does not campaign again before the work has ended.
     pub async fn run<F>(
         &self,
         stop: &CancellationToken,
@@ -215,6 +221,7 @@ impl Election {
         let end = tokio::select! {
             biased;
             () = term.lost().cancelled() => End::Lost,
+            () = self.trust_is_short(&term) => End::Lost,
             () = stop.cancelled() => End::Stopped,
             () = resign.cancelled() => End::Resigned,
             joined = &mut running => {
@@ -226,7 +233,7 @@ impl Election {
         };
         term.ending.cancel();
         let mut succession = None;
-        match self.end(running).await {
+        match self.end(running, &term).await {
             None => {
                 if end == End::Resigned {
                     succession = self.name_successor().await;
@@ -243,20 +250,32 @@ impl Election {
         (end, succession)
     }
 
-    /// Waits for the work to stop, then aborts it; returns it if it continues even then.
-    async fn end(&self, mut running: JoinHandle<()>) -> Option<JoinHandle<()>> {
-        for limit in [self.locks.options().stop_timeout, Duration::from_secs(1)] {
-            let over = self.locks.core().runtime.sleep(limit);
-            tokio::select! {
-                biased;
-                joined = &mut running => {
-                    note_panic(&self.name, joined);
-                    return None;
-                }
-                () = over => running.abort(),
-            }
+    /// Waits until the lock can be trusted for little more: no renewal succeeded for long.
+    async fn trust_is_short(&self, term: &Term) {
+        while let Some(left) = term.trusted_for().checked_sub(self.locks.options().margin) {
+            self.locks.core().runtime.sleep(left.max(TRUST_CHECK_MIN)).await;
         }
-        Some(running)
+    }
+
+    /// Waits for the work to stop while the lock is held, then aborts it; returns it if it continues even then.
+    async fn end(&self, mut running: JoinHandle<()>, term: &Term) -> Option<JoinHandle<()>> {
+        let over = self.locks.core().runtime.sleep(self.locks.options().stop_timeout);
+        tokio::select! {
+            biased;
+            joined = &mut running => {
+                note_panic(&self.name, joined);
+                return None;
+            }
+            () = term.lost().cancelled() => {}
+            () = over => {}
+        }
+        running.abort();
+        tokio::select! {
+            biased;
+            joined = &mut running => note_panic(&self.name, joined),
+            () = self.locks.core().runtime.sleep(ABORT) => return Some(running),
+        }
+        None
     }
 
     async fn release(&self, held: LockGuard) {

@@ -153,7 +153,8 @@ impl Singleton {
 
     /// Waits for the lock, runs `work` while this node holds it, and waits again, until `stop`.
     ///
-    /// Work must end soon after [`Term::ending`]; see [`Election::run`] for work that does not. Work that returns before that, fails or
+    /// Work must end soon after [`Term::ending`], and is dropped where it stands when the lock is lost, before another node can start it; see
+    /// [`Election::run`]. Work that returns before that, fails or
     /// panics is started again on this node, after a pause that grows with each failure. The lock is kept meanwhile, so that the work does not
     /// wander between nodes. After five failures in a row, another node may try.
     pub async fn run<F, E>(

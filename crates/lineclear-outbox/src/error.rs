@@ -38,6 +38,15 @@ pub enum OutboxError {
 }
 
 impl OutboxError {
+    /// Another try may succeed.
+    pub(crate) fn is_unavailable(&self) -> bool {
+        match self {
+            OutboxError::Unavailable(_) => true,
+            OutboxError::Lock(error) => error.is_unavailable(),
+            _ => false,
+        }
+    }
+
     pub(crate) fn refused(what: &'static str, why: String) -> OutboxError {
         OutboxError::Refused { what, why }
     }

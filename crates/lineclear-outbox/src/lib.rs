@@ -97,6 +97,7 @@ mod database;
 mod delivery;
 mod error;
 mod events;
+mod gaps;
 mod inspect;
 mod message;
 mod options;

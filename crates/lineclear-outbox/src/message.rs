@@ -11,8 +11,8 @@ pub const NAME_BYTES_MAX: usize = 255;
 pub const PAYLOAD_BYTES_MAX: usize = 1024 * 1024;
 /// Longest headers, in bytes of JSON.
 pub const HEADERS_BYTES_MAX: usize = 64 * 1024;
-/// Longest delay and lifetime: ten years.
-const DURATION_MAX: Duration = Duration::from_secs(10 * 366 * 86_400);
+/// Longest delay, lifetime and pause before another attempt: ten years.
+pub(crate) const DURATION_MAX: Duration = Duration::from_secs(10 * 366 * 86_400);
 
 /// A message to write.
 ///

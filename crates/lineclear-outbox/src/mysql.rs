@@ -11,6 +11,8 @@ use uuid::Uuid;
 
 use crate::delivery::{Delivery, read_headers, read_id};
 use crate::error::OutboxError;
+use crate::events::Mark;
+use crate::gaps::IdRange;
 use crate::inspect::{Counts, MessageState, MessageView};
 use crate::message::{Message, micros};
 use crate::outbox::{Outbox, checked};
@@ -42,8 +44,7 @@ const FETCH: &str = "select m.id, m.topic, m.msg_key, m.payload, m.headers, m.tr
      timestampdiff(microsecond, '1970-01-01', m.created_at) as created_us, coalesce(m.expires_at <= utc_timestamp(6), 0) as expired, \
      (select timestampdiff(microsecond, utc_timestamp(6), r.due_at) from lineclear_outbox_message r \
       where r.outbox = m.outbox and r.msg_key = m.msg_key and r.retrying = 1 and r.id < m.id order by r.id desc limit 1) as behind_us \
-     from lineclear_outbox_message m force index (outbox_ready) \
-     where m.outbox = ? and m.ready = 1 and m.id >= ?";
+     from lineclear_outbox_message m force index (outbox_ready) where m.outbox = ? and m.ready = 1";
 
 /// The tables in a database of a server.
 #[derive(Debug)]
@@ -165,12 +166,12 @@ async fn settle(
 async fn fail(transaction: &mut Transaction<'_>, failed: &Failed) -> Result<(), OutboxError> {
     let sql = "update lineclear_outbox_message set ready = 0, \
          due_at = if(:delay is null, '9999-01-01', utc_timestamp(6) + interval coalesce(:delay, 0) microsecond), \
-         attempts = attempts + :charge, retrying = (:delay is not null), \
+         attempts = coalesce(:attempts, attempts), retrying = (:delay is not null), \
          last_error = coalesce(:error, last_error), failed_at = if(:error is null, failed_at, utc_timestamp(6)), \
          dead_at = if(:delay is null, utc_timestamp(6), null) where id = :id";
     let params = params! {
         "id" => failed.id,
-        "charge" => i32::from(failed.charged),
+        "attempts" => failed.attempts,
         "error" => failed.error.as_deref(),
         "delay" => failed.retry_in.map(micros),
     };
@@ -194,12 +195,30 @@ async fn read(
     let (marks, held) = list(&request.held);
     let not_held =
         if request.held.is_empty() { String::new() } else { format!(" and m.id not in ({marks})") };
-    let sql = format!("{FETCH}{not_held} order by m.id limit ?");
-    let mut values = vec![bytes(&request.outbox), Value::Int(low)];
-    values.extend(held);
-    values.push(Value::Int(request.limit));
-    let rows: Vec<Row> = transaction.exec(sql, Params::Positional(values)).await.map_err(classify)?;
-    rows.into_iter().map(fetched).collect()
+    let mut found = [Vec::new(), Vec::new()];
+    for (found, (place, ids)) in
+        found.iter_mut().zip([(" and m.id >= ?".to_owned(), vec![Value::Int(low)]), within(&request.gaps)])
+    {
+        if ids.is_empty() {
+            continue;
+        }
+        let sql = format!("{FETCH}{place}{not_held} order by m.id limit ?");
+        let values =
+            [vec![bytes(&request.outbox)], ids, held.clone(), vec![Value::Int(request.limit)]].concat();
+        let rows: Vec<Row> = transaction.exec(sql, Params::Positional(values)).await.map_err(classify)?;
+        *found = rows.into_iter().map(fetched).collect::<Result<_, _>>()?;
+    }
+    let [messages, in_gaps] = found;
+    Ok(request.answer(messages, in_gaps))
+}
+
+/// A condition for ids in these ranges, and its values.
+fn within(ranges: &[IdRange]) -> (String, Vec<Value>) {
+    let any = vec!["m.id between ? and ?"; ranges.len()].join(" or ");
+    (
+        format!(" and ({any})"),
+        ranges.iter().flat_map(|(first, last)| [Value::Int(*first), Value::Int(*last)]).collect(),
+    )
 }
 
 fn text(bytes: Vec<u8>) -> String {
@@ -340,6 +359,35 @@ impl Store for MysqlStore {
             };
             transaction.commit().await.map_err(classify)?;
             Ok(Some(fetched))
+        }))
+    }
+
+    /// The server does not say which transactions are open, but shows rows that they have not committed. A row follows the number that was drawn for
+    /// it within moments: only numbers are looked at that were passed a while ago.
+    fn complete<'a>(
+        &'a self,
+        request: &'a BatchRequest,
+        [_, drawn]: [i64; 2],
+        _: &'a mut Mark,
+    ) -> StoreFuture<'a, i64> {
+        Box::pin(self.on(async move |connection| {
+            let (place, ids) = within(&[(0, drawn)]);
+            let (gaps, in_gaps) = within(&request.gaps);
+            if in_gaps.is_empty() {
+                return Ok(0);
+            }
+            let mut options = TxOpts::default();
+            options.with_isolation_level(IsolationLevel::ReadUncommitted);
+            let mut transaction = connection.start_transaction(options).await.map_err(classify)?;
+            let sql = format!(
+                "select m.id from lineclear_outbox_message m force index (outbox_ready) \
+                 where m.outbox = ? and m.ready = 1{place}{gaps} order by m.id limit 1"
+            );
+            let values = [vec![bytes(&request.outbox)], ids, in_gaps].concat();
+            let first: Option<i64> =
+                transaction.exec_first(sql, Params::Positional(values)).await.map_err(classify)?;
+            transaction.commit().await.map_err(classify)?;
+            Ok(first.map_or(drawn, |first| first - 1))
         }))
     }
 

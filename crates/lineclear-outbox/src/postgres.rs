@@ -11,10 +11,13 @@ use tokio_postgres::{Client, GenericClient, Row};
 
 use crate::delivery::{Delivery, read_headers, read_id};
 use crate::error::OutboxError;
+use crate::events::Mark;
 use crate::inspect::{Counts, MessageState, MessageView};
 use crate::message::{Message, micros};
 use crate::outbox::{Outbox, checked};
-use crate::store::{BatchRequest, CLEAN_MAX, Fetched, Kept, PROMOTE_MAX, Settlement, Store, StoreFuture};
+use crate::store::{
+    BatchRequest, CLEAN_MAX, Failed, Fetched, Kept, PROMOTE_MAX, Settlement, Store, StoreFuture,
+};
 
 /// No statement of a runner may take longer: its lock would end meanwhile.
 const SESSION: &str =
@@ -93,7 +96,9 @@ type Params<'a> = [(&'a (dyn ToSql + Sync), Type)];
 pub(crate) fn classify(error: tokio_postgres::Error) -> OutboxError {
     let Some(state) = error.code() else { return OutboxError::unavailable(error) };
     let is_transient = ["08", "40", "53", "57"].iter().any(|class| state.code().starts_with(class));
-    if is_transient || *state == SqlState::LOCK_NOT_AVAILABLE {
+    // An aborted transaction: statements are sent before the answer of the one that failed, which is the cause, is there.
+    let others = [SqlState::LOCK_NOT_AVAILABLE, SqlState::IN_FAILED_SQL_TRANSACTION];
+    if is_transient || others.contains(state) {
         return OutboxError::unavailable(error);
     }
     OutboxError::failed(error)
@@ -163,7 +168,9 @@ impl PostgresStore {
         }
         let failed = &settlement.failed;
         let ids: Vec<i64> = failed.iter().map(|failed| failed.id).collect();
-        let charges: Vec<i32> = failed.iter().map(|failed| i32::from(failed.charged)).collect();
+        let attempt =
+            |failed: &Failed| failed.attempts.map(|attempts| i32::try_from(attempts).unwrap_or(i32::MAX));
+        let attempts: Vec<Option<i32>> = failed.iter().map(attempt).collect();
         // PostgreSQL has no zero bytes in text.
         let errors: Vec<Option<String>> = failed
             .iter()
@@ -172,7 +179,7 @@ impl PostgresStore {
         let delays: Vec<Option<i64>> = failed.iter().map(|failed| failed.retry_in.map(micros)).collect();
         let params: &Params<'_> = &[
             (&ids, Type::INT8_ARRAY),
-            (&charges, Type::INT4_ARRAY),
+            (&attempts, Type::INT4_ARRAY),
             (&errors, Type::TEXT_ARRAY),
             (&delays, Type::INT8_ARRAY),
         ];
@@ -243,8 +250,9 @@ impl Store for PostgresStore {
         request: &'a BatchRequest,
     ) -> StoreFuture<'a, Option<Vec<Fetched>>> {
         Box::pin(self.on(async move |client| {
-            // Two round trips: no statement waits for the answer of the one before it, unless it needs that.
-            let begin = async { client.batch_execute("begin").await.map_err(classify) };
+            // Without a transaction, each statement would be committed by itself, and no fence would hold it back.
+            client.batch_execute("begin").await.map_err(classify)?;
+            // Two more round trips: no other statement waits for the answer of the one before it, unless it needs that.
             let fenced = async { Ok::<_, OutboxError>(fence(&*client, held).await?) };
             let settle = self.settle(client, &request.settlement, request.keeps);
             let promote = async {
@@ -255,7 +263,8 @@ impl Store for PostgresStore {
                 let rows = query(client, &statement!(self, "outbox_promote"), params).await?;
                 Ok(rows.first().and_then(|row| row.get::<_, Option<i64>>("first")))
             };
-            let ((), is_held, (), promoted) = tokio::try_join!(begin, fenced, settle, promote)?;
+            // The first error, which is the cause of the others.
+            let (is_held, (), promoted) = tokio::try_join!(biased; fenced, settle, promote)?;
             if !is_held {
                 client.batch_execute("rollback").await.map_err(classify)?;
                 return Ok(None);
@@ -273,9 +282,37 @@ impl Store for PostgresStore {
                 ];
                 query(client, &statement!(self, "outbox_fetch"), params).await
             };
+            let (first, last): (Vec<i64>, Vec<i64>) = request.gaps.iter().copied().unzip();
+            let fetch_gaps = async {
+                if first.is_empty() || request.limit == 0 {
+                    return Ok(Vec::new());
+                }
+                let params: &Params<'_> = &[
+                    (&request.outbox, Type::TEXT),
+                    (&first, Type::INT8_ARRAY),
+                    (&last, Type::INT8_ARRAY),
+                    (&request.held, Type::INT8_ARRAY),
+                    (&request.limit, Type::INT8),
+                ];
+                query(client, &statement!(self, "outbox_fetch_gaps"), params).await
+            };
             let commit = async { client.batch_execute("commit").await.map_err(classify) };
-            let (rows, ()) = tokio::try_join!(fetch, commit)?;
-            Ok(Some(rows.iter().map(fetched).collect()))
+            let (rows, in_gaps, ()) = tokio::try_join!(biased; fetch, fetch_gaps, commit)?;
+            let fetched = |rows: Vec<Row>| rows.iter().map(fetched).collect();
+            Ok(Some(request.answer(fetched(rows), fetched(in_gaps))))
+        }))
+    }
+
+    fn complete<'a>(
+        &'a self,
+        _: &'a BatchRequest,
+        [drawn, _]: [i64; 2],
+        mark: &'a mut Mark,
+    ) -> StoreFuture<'a, i64> {
+        Box::pin(self.on(async move |client| {
+            let rows = query(client, &statement!(self, "outbox_writers"), &[]).await?;
+            mark.observe(drawn, rows.iter().map(|row| row.get("writer")).collect());
+            Ok(mark.complete())
         }))
     }
 

@@ -8,6 +8,8 @@ use lineclear_lock::Fence;
 
 use crate::delivery::Delivery;
 use crate::error::OutboxError;
+use crate::events::Mark;
+use crate::gaps::IdRange;
 use crate::inspect::{Counts, MessageState, MessageView};
 use crate::options::OutboxOptions;
 
@@ -58,8 +60,9 @@ impl Kept {
 #[derive(Clone, Debug)]
 pub(crate) struct Failed {
     pub(crate) id: i64,
-    /// Whether this was an attempt. If not, it only waits behind another message of its key.
-    pub(crate) charged: bool,
+    /// How many attempts have failed, with this one. None: it was no attempt, and the message waits behind another one of its key or has expired.
+    /// It is not a number to add: the same result may be recorded twice, if the answer of the first time is lost.
+    pub(crate) attempts: Option<u32>,
     pub(crate) error: Option<String>,
     /// How long until its next attempt; none: it is dead.
     pub(crate) retry_in: Option<Duration>,
@@ -74,10 +77,26 @@ pub(crate) struct BatchRequest {
     pub(crate) keeps: bool,
     /// No message below this id is ready, as far as the runner knows.
     pub(crate) low: i64,
+    /// Lower ids whose transactions may have committed meanwhile.
+    pub(crate) gaps: Vec<IdRange>,
     /// Messages that the runner has already.
     pub(crate) held: Vec<i64>,
     /// How many to read.
     pub(crate) limit: i64,
+}
+
+impl BatchRequest {
+    /// The answer to it: messages from `low` on, and those in the gaps. The gaps must be read after the others: for each message that was read, the
+    /// gaps then show all lower ones that were committed before it was written.
+    pub(crate) fn answer(&self, mut messages: Vec<Fetched>, in_gaps: Vec<Fetched>) -> Vec<Fetched> {
+        if !in_gaps.is_empty() {
+            messages.extend(in_gaps);
+            messages.sort_by_key(|message| message.delivery.id);
+            messages.dedup_by_key(|message| message.delivery.id);
+            messages.truncate(usize::try_from(self.limit).unwrap_or(usize::MAX));
+        }
+        messages
+    }
 }
 
 /// A message that was read.
@@ -110,7 +129,16 @@ pub(crate) trait Store: std::fmt::Debug + Send + Sync + 'static {
         request: &'a BatchRequest,
     ) -> StoreFuture<'a, Option<Vec<Fetched>>>;
 
-    /// Removes what is kept no longer: some of each. Returns how many.
+    /// Up to which id all transactions have ended that may have written messages: what they committed is seen by whatever reads next. It is asked
+    /// while there are gaps. `drawn`: the highest id that was seen, and the one that was the highest a while ago.
+    fn complete<'a>(
+        &'a self,
+        request: &'a BatchRequest,
+        drawn: [i64; 2],
+        mark: &'a mut Mark,
+    ) -> StoreFuture<'a, i64>;
+
+    /// Removes what is kept no longer: at most [`CLEAN_MAX`] of each. Returns how many.
     fn clean<'a>(&'a self, outbox: &'a str, kept: Kept) -> StoreFuture<'a, u64>;
 
     /// How many messages there are; counts stop at `most`.
@@ -156,3 +184,6 @@ pub(crate) fn open(url: &str) -> Result<Arc<dyn Store>, OutboxError> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -8,6 +8,7 @@ use lineclear_lock::Lease;
 use uuid::Uuid;
 
 use crate::delivery::{Delivery, DeliveryError, Next};
+use crate::message::DURATION_MAX;
 use crate::options::OutboxOptions;
 use crate::runner::Sink;
 use crate::sending::{Sending, Sent};
@@ -34,6 +35,8 @@ pub(crate) struct Window<S: Sink> {
     recording_keys: HashMap<String, Duration>,
     /// Why the receiver is away.
     away: Option<String>,
+    /// No further message is sent.
+    is_stopping: bool,
 }
 
 impl<S: Sink> Window<S> {
@@ -48,6 +51,7 @@ impl<S: Sink> Window<S> {
             waiting_keys: HashMap::new(),
             recording_keys: HashMap::new(),
             away: None,
+            is_stopping: false,
             options,
         }
     }
@@ -117,6 +121,10 @@ impl<S: Sink> Window<S> {
 
     /// Takes up messages that were read, and sends what may be sent.
     pub(crate) fn add(&mut self, batch: Vec<Fetched>) {
+        if self.is_stopping {
+            // They stay ready, for the next runner.
+            return;
+        }
         for fetched in batch {
             self.add_one(fetched);
         }
@@ -131,7 +139,7 @@ impl<S: Sink> Window<S> {
             let error = Some("it expired before it was delivered".to_owned());
             return self.results.failed.push(Failed {
                 id: delivery.id,
-                charged: false,
+                attempts: None,
                 error,
                 retry_in: None,
             });
@@ -140,7 +148,7 @@ impl<S: Sink> Window<S> {
         if let Some(after) = behind.or_else(|| self.waiting_keys.get(key?).copied()) {
             return self.results.failed.push(Failed {
                 id: delivery.id,
-                charged: false,
+                attempts: None,
                 error: None,
                 retry_in: Some(after),
             });
@@ -195,7 +203,10 @@ impl<S: Sink> Window<S> {
             Next::Retry(Some(after)) => Some(after),
             Next::Retry(None) => Some(self.options.backoff(sent.attempt, Uuid::new_v4().as_u64_pair().0)),
         };
-        self.results.failed.push(Failed { id: sent.id, charged: true, error: Some(what), retry_in });
+        // Longer, the time would be beyond what the database has.
+        let retry_in = retry_in.map(|after| after.min(DURATION_MAX));
+        let attempts = Some(sent.attempt);
+        self.results.failed.push(Failed { id: sent.id, attempts, error: Some(what), retry_in });
         match retry_in {
             // Its key goes on without it.
             None => self.advance(sent.key),
@@ -218,7 +229,7 @@ impl<S: Sink> Window<S> {
         let behind = self.keys.remove(&key).unwrap_or_default();
         let failed = |delivery: Delivery| Failed {
             id: delivery.id,
-            charged: false,
+            attempts: None,
             error: None,
             retry_in: Some(after),
         };
@@ -233,7 +244,8 @@ impl<S: Sink> Window<S> {
     }
 
     /// Keeps only what is on its way.
-    pub(crate) fn stop_reading(&mut self) {
+    pub(crate) fn stop(&mut self) {
+        self.is_stopping = true;
         self.line.clear();
         self.keys.values_mut().for_each(VecDeque::clear);
     }

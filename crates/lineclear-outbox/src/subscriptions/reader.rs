@@ -73,7 +73,7 @@ impl Reader {
         while !ending.is_cancelled() {
             let next = match self.round().await {
                 // What was committed is read anew.
-                Err(error @ OutboxError::Unavailable(_)) => {
+                Err(error) if error.is_unavailable() => {
                     tracing::warn!(subscription = %self.shared.name, %error, "the subscription waits for its database");
                     Next::After(self.shared.options.backoff_first)
                 }

@@ -17,7 +17,7 @@ use crate::database::{Step, Transacted, twin, values};
 use crate::delivery::Next as Answer;
 use crate::error::OutboxError;
 use crate::events::Event;
-use crate::message::micros;
+use crate::message::{DURATION_MAX, micros};
 
 /// How often the checkpoint of an external handler moves within a page.
 const MOVE_EVERY: Duration = Duration::from_millis(200);
@@ -125,7 +125,7 @@ impl Reader {
             match self.database.transact(Some(term.fence()), None, steps.clone()).await {
                 Ok(done) => return Ok(self.after(&done, handled)),
                 // If it was committed, and only the answer is lost, the next try changes nothing.
-                Err(error @ OutboxError::Unavailable(_)) if !term.ending().is_cancelled() => {
+                Err(error) if error.is_unavailable() && !term.ending().is_cancelled() => {
                     tracing::warn!(subscription = %self.shared.name, %error, "the checkpoint cannot be moved yet");
                     tokio::time::sleep(COMMIT_AGAIN).await;
                 }
@@ -185,6 +185,8 @@ impl Reader {
         };
         count("lineclear_subscription_failed_total", &name, 1);
         let Some(delay) = delay else { return self.poison(done, event, attempts, &what).await };
+        // Longer, the time would be beyond what the database has.
+        let delay = delay.min(DURATION_MAX);
         self.commit(vec![failed(event.position, attempts, delay)], done.handled).await
     }
 

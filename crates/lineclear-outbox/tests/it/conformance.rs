@@ -116,6 +116,26 @@ pub(crate) async fn no_message_passes_one_of_its_key_that_was_set_aside(db: &Tes
     runner.stop().await.unwrap();
 }
 
+/// An answer that no database can add to its time.
+pub(crate) async fn a_message_that_is_to_wait_for_ever_holds_up_no_other_one(db: &TestStore) {
+    let (outbox, receiver) = (db.outbox().await, Receiver::default());
+    receiver.answers(1, vec![Err(DeliveryError::retry_in("never again", Duration::MAX))]);
+    db.write(&outbox, &[message(1), message(2)], true).await.unwrap();
+    let runner = outbox.start_with(quick(), receiver.sink()).await.unwrap();
+    until("both are recorded", async || {
+        let counts = outbox.counts().await.unwrap();
+        (counts.ready, counts.waiting) == (0, 1)
+    })
+    .await;
+    runner.stop().await.unwrap();
+    assert_eq!(receiver.got().len(), 2);
+    let waiting = outbox.list(MessageState::Waiting, None, 10).await.unwrap();
+    assert!(
+        waiting[0].at > std::time::SystemTime::now() + Duration::from_secs(9 * 365 * 86_400),
+        "{waiting:?}"
+    );
+}
+
 /// One receiver is away while another still works: what is read meanwhile must not pass the messages that were let go.
 pub(crate) async fn no_message_passes_one_of_its_key_whose_receiver_is_away(db: &TestStore) {
     let (outbox, receiver) = (db.outbox().await, Receiver::default());
@@ -374,25 +394,6 @@ pub(crate) async fn outboxes_of_one_database_are_separate(db: &TestStore) {
     two.stop().await.unwrap();
 }
 
-pub(crate) async fn a_message_of_a_late_transaction_is_delivered(db: &TestStore) {
-    if db.url.starts_with("sqlite") {
-        // It has one writer at a time: transactions commit in the order of their ids.
-        return;
-    }
-    let (outbox, receiver) = (db.outbox().await, Receiver::default());
-    let runner = outbox.start_with(quick(), receiver.sink()).await.unwrap();
-    let late = db.begin(&outbox, &[message(1)]).await.unwrap();
-    db.write(&outbox, &[message(2), message(3)], true).await.unwrap();
-    receiver.wait_for(2).await;
-    let mut early = receiver.orders();
-    early.sort_unstable();
-    assert_eq!(early, [2, 3]);
-    late.commit().await;
-    receiver.wait_for(3).await;
-    assert_eq!(receiver.orders()[2], 1);
-    runner.stop().await.unwrap();
-}
-
 pub(crate) async fn messages_written_in_sql_are_delivered(db: &TestStore) {
     let (outbox, receiver) = (db.outbox().await, Receiver::default());
     let guide: Vec<&str> = include_str!("../../../../docs/outbox.md").split("```sql\n").skip(1).collect();
@@ -406,6 +407,21 @@ pub(crate) async fn messages_written_in_sql_are_delivered(db: &TestStore) {
         )
         .await;
         db.sql("select {t}outbox_write('order.placed', '{\"order\": 4}', not_before => now() + interval '1 hour')").await;
+        db.sql("select {t}outbox_write('order.placed', '{\"order\": 5}', not_before => 'infinity')").await;
+        let waiting = outbox.list(MessageState::Waiting, None, 10).await.unwrap();
+        assert_eq!(waiting.len(), 2, "infinity can be shown");
+        db.sql(
+            "select {t}outbox_write('order.placed', '{\"order\": 2}', not_before => '-infinity', key => 'b')",
+        )
+        .await;
+        assert_eq!(
+            (
+                outbox.counts().await.unwrap().ready,
+                outbox.list(MessageState::Ready, None, 10).await.unwrap().len()
+            ),
+            (3, 3)
+        );
+        db.sql("delete from {t}outbox_message where due_at = '-infinity'").await;
     } else {
         db.sql(block(1)).await;
         db.sql("insert into {t}outbox_message (topic, payload, headers) values ('order.placed', '{\"order\": 2}', '{\"n\": 1}')").await;

@@ -36,6 +36,7 @@ macro_rules! suite {
                 an_event_that_fails_stops_the_subscription,
                 an_event_that_fails_is_parked_and_the_others_go_on,
                 parked_events_are_replayed_or_discarded,
+                an_event_that_is_to_wait_for_ever_is_recorded,
                 a_handler_that_lacks_something_is_charged_nothing,
                 a_handler_that_panics_fails,
                 an_external_event_that_fails_is_poison_too,

@@ -110,6 +110,11 @@ pub(crate) async fn nodes_that_are_killed_and_frozen_lose_and_repeat_nothing(
     assert!(outbox.list(MessageState::Dead, None, 10).await.unwrap().is_empty(), "no kill was charged");
     let charged = "select count(*) from {t}outbox_delivered where attempts <> 1";
     assert_eq!(db.number(charged).await, 0);
+    assert_eq!(
+        db.number("select count(*) from {t}outbox_delivered").await,
+        messages,
+        "all of them were looked at"
+    );
 
     // No runner began a message after its successor did. A process that is frozen just as it begins some is not to blame for these.
     let text = std::fs::read_to_string(cluster.starts()).unwrap();

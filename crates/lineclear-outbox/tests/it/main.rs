@@ -4,6 +4,9 @@ mod kit;
 mod conformance;
 mod events;
 mod kills;
+mod late;
+mod metrics;
+mod retention;
 mod singleton;
 mod slow;
 
@@ -33,6 +36,10 @@ macro_rules! suite {
                 looking_creates_no_tables_and_finds_all_outboxes,
                 lists_leave_out_payloads_and_sweeps_end,
                 a_message_of_a_late_transaction_is_delivered,
+                a_late_message_arrives_before_those_of_its_key_that_were_written_after_it,
+                keys_keep_their_order_while_transactions_overlap,
+                a_message_that_is_to_wait_for_ever_holds_up_no_other_one,
+                a_busy_runner_removes_all_that_is_kept_no_longer,
                 messages_written_in_sql_are_delivered,
                 a_runner_that_stops_records_what_was_on_its_way,
                 the_inbox_lets_a_delivery_through_once,
@@ -53,6 +60,8 @@ macro_rules! suite {
 /// All scenarios.
 mod find {
     pub(crate) use crate::conformance::*;
+    pub(crate) use crate::late::*;
+    pub(crate) use crate::retention::*;
     pub(crate) use crate::singleton::*;
 }
 

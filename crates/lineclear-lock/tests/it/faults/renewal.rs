@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use lineclear_lock::backend::{Extended, Grant, LockFuture, LockRequest, LossSignal};
 use lineclear_lock::{
-    Backend, Epoch, Exclusive, Holding, InProcess, LockError, LockName, Locks, LostReason, Moment, Promises,
-    Released,
+    Backend, Epoch, Exclusive, Holding, InProcess, LockError, LockName, LockOptions, Locks, LostReason,
+    Moment, Promises, Released, RunnerState, Singleton, Term,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -188,6 +188,54 @@ async fn exclusive_work_that_loses_its_lock_is_told_and_then_dropped() {
     assert_eq!(heeds.await.unwrap(), lost);
     let deaf = locks.run_exclusive("report", SOON, |_| std::future::pending::<&str>());
     assert_eq!(deaf.await.unwrap(), Exclusive::Lost { reason: LostReason::TakenOver, output: None });
+}
+
+/// Notes when it is dropped.
+struct Dropped(tokio::sync::mpsc::UnboundedSender<Moment>);
+
+impl Drop for Dropped {
+    fn drop(&mut self) {
+        self.0.send(Moment::now()).ok();
+    }
+}
+
+#[tokio::test]
+async fn the_work_of_a_singleton_is_told_before_its_trust_ends_and_dropped_before_its_lock_does() {
+    for mood in [Mood::Failing, Mood::Silent, Mood::Denying] {
+        let store = Moody::new(Duration::MAX);
+        let margin = Duration::from_millis(900);
+        let options = LockOptions { margin, stop_timeout: SOON * 10, ..quick() };
+        let locks = Locks::new(store.clone(), options).await.unwrap();
+        let (told, mut is_told) = tokio::sync::mpsc::unbounded_channel();
+        let (dropped, mut is_dropped) = tokio::sync::mpsc::unbounded_channel();
+        let work = move |term: Term| {
+            let (told, dropped) = (told.clone(), Dropped(dropped.clone()));
+            async move {
+                let _dropped = dropped;
+                term.ending().cancelled().await;
+                told.send((term.trusted_for(), term.trusted_until())).ok();
+                // It does not stop by itself.
+                std::future::pending::<Result<(), String>>().await
+            }
+        };
+        let (singleton, stop) = (Singleton::new(&locks, "mirror"), CancellationToken::new());
+        let running = tokio::spawn({
+            let (singleton, stop) = (singleton.clone(), stop.clone());
+            async move { singleton.run(&stop, work).await }
+        });
+        let mut status = singleton.status();
+        status.wait_for(|status| status.state == RunnerState::Running).await.unwrap();
+        store.feel(mood);
+        let dropped = tokio::time::timeout(SOON, is_dropped.recv()).await;
+        let dropped = dropped.unwrap_or_else(|_| panic!("{mood:?}: it was not dropped")).unwrap();
+        if mood != Mood::Denying {
+            let (trusted_for, trusted_until) = is_told.recv().await.unwrap();
+            assert!(!trusted_for.is_zero(), "{mood:?}: it was told too late");
+            assert!(dropped < trusted_until.plus(margin), "{mood:?}: another node may have the lock");
+        }
+        stop.cancel();
+        running.abort();
+    }
 }
 
 #[tokio::test]

@@ -1,5 +1,7 @@
 //! Events that fail.
 
+use std::time::Duration;
+
 use lineclear_outbox::{HandlerError, OnPoison, SubscriptionOptions, SubscriptionState, SubscriptionView};
 
 use super::kit::{Projection, append, caught_up, effects, log, quick};
@@ -63,6 +65,17 @@ pub(crate) async fn an_event_that_fails_is_parked_and_the_others_go_on(db: &Test
     let seen = state(&log, "orders").await;
     assert_eq!((seen.parked, seen.handled, seen.state), (2, 4, SubscriptionState::Running));
     running.stop().await.unwrap();
+}
+
+/// An answer that no database can add to its time.
+pub(crate) async fn an_event_that_is_to_wait_for_ever_is_recorded(db: &TestStore) {
+    let (log, projection) = (log(db).await, Projection::default());
+    projection.answers(0, vec![Err(HandlerError::retry_in("never again", Duration::MAX))]);
+    append(db, &log, "a", 0..1).await;
+    let running = projection.subscribe(&log, db, "orders", quick()).await;
+    until("it is recorded", async || state(&log, "orders").await.failures == 1).await;
+    running.stop().await.unwrap();
+    assert_eq!(projection.pages(), [1]);
 }
 
 pub(crate) async fn parked_events_are_replayed_or_discarded(db: &TestStore) {
