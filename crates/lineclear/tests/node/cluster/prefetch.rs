@@ -100,6 +100,23 @@ on_each_store! {
         assert_eq!(queued + done, 5_000);
     }
 
+    async fn a_node_that_drains_gives_back_at_once_what_it_leased_ahead(db) {
+        let store = store(db).await;
+        let mut jobs = vec![job("short"); 2_000];
+        jobs[600] = job("long");
+        store.enqueue_many(jobs).await.unwrap();
+        let world = Arc::new(World { end: Some(Semaphore::new(0)), ..World::default() });
+        let node = node(db, 1, &world).await;
+        until("it works", async || count(&store, JobState::Completed).await > 300).await;
+        assert!(store.drain_node(node.id(), "ann").await.unwrap());
+        world.end.as_ref().unwrap().add_permits(1);
+        until("it holds nothing", async || db.number("select count(*) from {t}background_job").await == 0).await;
+        let (queued, done) = (count(&store, JobState::Queued).await, count(&store, JobState::Completed).await);
+        assert_eq!(queued + done, 2_000);
+        assert!(queued > 0, "it took everything");
+        node.stop().await;
+    }
+
     async fn a_killed_node_charges_nothing_that_it_leased_ahead_and_others_take_over(db) {
         let store = store(db).await;
         let mut first = up([program(db, "workers").args(["slots=2"])]).await.remove(0);
