@@ -33,6 +33,7 @@ use crate::journey::claim::take_back::LateClaims;
 use crate::journey::dispatch::promoter::Promotion;
 use crate::journey::execute::active_jobs;
 use crate::journey::execute::active_jobs::ActiveJobs;
+use crate::journey::execute::slots::Slots;
 use crate::journey::plan::leadership::Leadership;
 use crate::journey::submit::claim_token::ClaimTokens;
 use crate::journey::submit::polls::Polls;
@@ -87,6 +88,7 @@ pub(crate) struct Shared {
     /// Where secrets that inputs name come from.
     pub(crate) secrets: Option<Resolver>,
     pub(crate) running: ActiveJobs,
+    pub(crate) slots: Slots,
     pub(crate) hooks: hooks::Hooks,
     /// One task at a time writes log lines: a job is not settled while its last lines are being written.
     pub(crate) log_turn: tokio::sync::Mutex<()>,
@@ -200,11 +202,14 @@ impl Node {
     /// Like [`Node::stop`], but the grace period ends when `hurry` does.
     pub async fn stop_sooner(mut self, hurry: impl Future<Output = ()>) {
         self.shared.stopping.cancel();
+        // What has not begun goes back at once, also what is being leased now.
+        self.shared.slots.give_back(true);
         let Some(mut runners) = self.runners.take() else { return };
         let running = &self.shared.running;
         // First the loops: a job that is just being leased must be among those that are waited for.
         let finished = async {
             runners.end_loops().await;
+            self.shared.slots.give_back(true);
             running.until_empty().await;
         };
         let in_time = tokio::select! {

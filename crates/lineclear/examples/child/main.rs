@@ -42,6 +42,7 @@ async fn main() -> Result<(), HandlerError> {
         .kind("sleeps", sleeps)
         .kind("blocks", blocks)
         .kind("endless", endless)
+        .kind("crashes", crashes)
         .kind_with("broken", one_retry, broken)
         .start()
         .await?;
@@ -74,6 +75,12 @@ async fn endless(cancel: Cancel, job: JobInfo) -> Result<(), HandlerError> {
     say(&job, "started");
     cancel.requested().await;
     Err("told to stop".into())
+}
+
+/// Takes its process down.
+async fn crashes(job: JobInfo) {
+    say(&job, "started");
+    std::process::abort();
 }
 
 /// Fails for so many claims, and then works.

@@ -5,6 +5,8 @@
 -- Only a dead worker is a crash: a claim is charged if it had started and its node was not heard of after the lease's end. While
 -- the node's next heartbeat is still to come, the claim is left alone: the node may be slow and not dead. A job whose workers keep dying is buried after $2
 -- crashes, and its manifest is held; manifests are locked in id order, as everywhere.
+-- A job that was leased ahead of a free slot has no start until a renewal sees its handler run: it is not charged, and its next
+-- claim records the start before the handler begins.
 -- A dead worker that wakes up carries an old claim_no, and changes nothing.
 -- A job past its deadline is taken even from a worker that renews: one that blocks all its threads renews, but neither
 -- ends nor can be told to. Deadlines of jobs that submitters have accepted are left out: those time out (overdue_accepted).
@@ -52,9 +54,10 @@ gone as (
     returning b.*, b.crashes + late.crashed::int as crashed,
               case when b.cancel_requested_at is not null then 'cancel'
                    when late.crashed and b.crashes + 1 >= $2::bigint then 'bury' else 'requeue' end as verdict,
-              case when late.crashed then late.error_type else 'worker_late' end as error_type,
+              case when late.crashed then late.error_type when b.started_at is null then 'not_started' else 'worker_late' end as error_type,
               case when late.error_type = 'overdue' then 'the job ran far past its time, and its worker did not end it'
                    when late.crashed then 'the worker did not renew its lease'
+                   when b.started_at is null then 'the lease ran out before the start of the handler was recorded'
                    else 'the lease ran out, although its node lives' end as error_message
 ),
 requeued as (

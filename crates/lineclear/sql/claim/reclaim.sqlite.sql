@@ -7,12 +7,13 @@ insert into temp.settling (id, claim_no, verdict, error_type, error_message, aft
 select id, claim_no,
        case when cancel_requested_at is not null then 'cancel'
             when crashed and crashes + 1 >= ?2 then 'bury' else 'requeue' end,
-       case when not crashed then 'worker_late' when overdue then 'overdue' else 'worker_lost' end,
+       case when started_at is null then 'not_started' when not crashed then 'worker_late' when overdue then 'overdue' else 'worker_lost' end,
        case when overdue then 'the job ran far past its time, and its worker did not end it'
             when crashed then 'the worker did not renew its lease'
+            when started_at is null then 'the lease ran out before the start of the handler was recorded'
             else 'the lease ran out, although its node lives' end,
        crashed
-from   (select b.id, b.claim_no, b.cancel_requested_at, b.crashes, b.due_at > now_us() as overdue,
+from   (select b.id, b.claim_no, b.started_at, b.cancel_requested_at, b.crashes, b.due_at > now_us() as overdue,
                b.started_at is not null
                and (b.due_at > now_us() or not exists (select 1 from node n where n.id = b.leased_by and n.seen_at > b.due_at)) as crashed
         from   background_job b

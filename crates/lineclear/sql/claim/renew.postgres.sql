@@ -5,14 +5,17 @@
 -- could deadlock with a settle of the same rows.
 -- Per row: renewed, skipped, or lost (another claim has it, or it is over); and whether a cancel was requested.
 -- deadline_at is set with the first renewal: shorter jobs never need one.
--- $1 node, $2 lease in ms, $3.. job, claim number, ms from its start to its deadline or null
+-- A job that was leased ahead of a free slot has no started_at until its handler is seen running by a renewal.
+-- $1 node, $2 lease in ms, $3.. job, claim number, ms from its start to its deadline or null, ms since its handler began or null
 with input as materialized (
-    select * from unnest($3::bigint[], $4::bigint[], $5::bigint[]) as i (id, claim_no, deadline_ms)
+    select * from unnest($3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[]) as i (id, claim_no, deadline_ms, ran_ms)
 ),
 renewed as (
     update {schema}.background_job as r
     set    due_at = clock_timestamp() + $2::bigint * interval '1 millisecond',
-           deadline_at = coalesce(r.deadline_at, r.started_at + i.deadline_ms * interval '1 millisecond')
+           started_at = coalesce(r.started_at, clock_timestamp() - i.ran_ms * interval '1 millisecond'),
+           deadline_at = coalesce(r.deadline_at, coalesce(r.started_at, clock_timestamp() - i.ran_ms * interval '1 millisecond')
+                                                 + i.deadline_ms * interval '1 millisecond')
     from   input i
     where  i.id = r.id and r.id = any (array (
                select b.id from {schema}.background_job b join input i on i.id = b.id and i.claim_no = b.claim_no

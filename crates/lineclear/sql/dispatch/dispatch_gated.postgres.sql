@@ -60,7 +60,7 @@ moved as (
     delete from {schema}.work_queue where id = any (array (select id from chosen)) returning *
 ),
 handed as (
-    {hand_over($3::bigint, $4::bigint)}
+    {hand_over($3::bigint, $4::bigint, false)}
     from   moved
     returning *
 )

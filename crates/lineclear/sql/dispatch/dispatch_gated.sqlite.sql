@@ -35,7 +35,7 @@ select id, 0 from (select id from keyed where limit_key is null or key_turn <= p
 union all
 select id, 1 from keyed where key_turn > places;
 update work_queue set phase = 'held' where id in (select id from temp.picked where marked);
-{hand_over(?3, ?4)}
+{hand_over(?3, ?4, 0)}
 from   work_queue where id in (select id from temp.picked where not marked);
 delete from work_queue where id in (select id from temp.picked where not marked);
 select (select count(*) from temp.picked where marked) as held, {claim}

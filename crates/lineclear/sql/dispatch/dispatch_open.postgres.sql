@@ -14,7 +14,7 @@
 -- from the front would pass all of them.
 -- Indexes: work_queue_open, work_queue_gated. Always one row at least: with a null id if nothing was taken.
 -- $1 route, $2 at most, $3 node or null, $4 lease in ms or null, $5 caller holds the global gate, $6 bounded,
--- $7 rank to begin at, $8 read all groups, $9 look at these groups, $10 at most so many with room
+-- $7 rank to begin at, $8 read all groups, $9 look at these groups, $10 at most so many with room, $11 leased ahead of a free slot
 with recursive waiting (group_id) as (
     (select group_id from {schema}.work_queue
      where  $8::boolean and route = $1::text and phase = 'ready' and gated and group_id is not null
@@ -76,7 +76,7 @@ moved as (
     returning *
 ),
 handed as (
-    {hand_over($3::bigint, $4::bigint)}
+    {hand_over($3::bigint, $4::bigint, $11::boolean)}
     from   moved
     returning *
 )

@@ -2,7 +2,7 @@
 -- As in PostgreSQL. One writer at a time: no row can be locked by another.
 -- Indexes: work_queue_open, work_queue_gated. Always one row at least: with a null id if nothing was taken.
 -- ?1 route, ?2 at most, ?3 node or null, ?4 lease in ms or null, ?5 caller holds the global gate, ?6 bounded,
--- ?7 rank to begin at, ?8 read all groups, ?9 look at these groups, ?10 at most so many with room
+-- ?7 rank to begin at, ?8 read all groups, ?9 look at these groups, ?10 at most so many with room, ?11 leased ahead of a free slot
 delete from temp.head;
 insert into temp.head (id, rank)
 with recursive waiting (group_id) as (
@@ -43,7 +43,7 @@ where  route = ?1 and phase = 'ready' and not gated
 order  by rank, id
 limit  ?2;
 update work_queue set gated = 1 where id in (select id from temp.picked where marked);
-{hand_over(?3, ?4)}
+{hand_over(?3, ?4, ?11)}
 from   work_queue where id in (select id from temp.picked where not marked);
 delete from work_queue where id in (select id from temp.picked where not marked);
 select closed, gated_rank, waiting, with_room,

@@ -7,11 +7,12 @@
 -- Each input column rides along in the DELETE, because joining two batches again invites a nested loop.
 -- Waits for nothing: a row, or the state of its manifest, that another transaction holds is skipped, and its settlement is tried
 -- again (settle_seen tells). `unnoted`: the manifest's state was held, so its last success is to be noted later.
--- $1 node, $2.. job, claim number, verdict, outcome, output, error type, error message, fingerprint, delay in ms, reason
+-- $1 node, $2.. job, claim number, verdict, outcome, output, error type, error message, fingerprint, delay in ms, reason,
+-- how long the handler ran in µs: of a job that was leased ahead of a free slot, the start was not recorded
 with input as materialized (
     select * from unnest($2::bigint[], $3::bigint[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[],
-                         $10::bigint[], $11::text[])
-             as i (id, claim_no, verdict, outcome, output, error_type, error_message, fingerprint, after_ms, reason)
+                         $10::bigint[], $11::text[], $12::bigint[])
+             as i (id, claim_no, verdict, outcome, output, error_type, error_message, fingerprint, after_ms, reason, ran_us)
 ),
 locked as materialized (
     select b.id, b.manifest_id,
@@ -28,7 +29,7 @@ gone as (
     using  input i
     where  b.id = i.id and b.claim_no = i.claim_no and b.id = any (array (
                select l.id from locked l where l.verdict in ('complete', 'cancel', 'park') or {state_is_free(l.manifest_id)}))
-    returning b.*, i.outcome, i.output, i.error_type, i.error_message, i.fingerprint, i.after_ms, i.reason,
+    returning b.*, i.outcome, i.output, i.error_type, i.error_message, i.fingerprint, i.after_ms, i.reason, i.ran_us,
               case when b.cancel_requested_at is not null and i.verdict <> 'complete' then 'cancel' else i.verdict end as verdict
 ),
 requeued as (
@@ -75,7 +76,8 @@ noted as (
             due_at, claimed_at, started_at, finished_at)
     select id, claim_no, verdict in ('complete', 'cancel'), outcome, {history}, leased_by,
            case when verdict in ('complete', 'cancel') then input end, output, error_type, error_message, fingerprint,
-           was_due_at, claimed_at, started_at, now()
+           was_due_at, claimed_at,
+           coalesce(started_at, greatest(claimed_at, now() - ran_us * interval '1 microsecond')), now()
     from   gone
 )
 select id, claim_no, verdict, manifest_id, limit_key, case when gated then group_id end as group_id,

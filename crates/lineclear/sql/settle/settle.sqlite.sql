@@ -1,14 +1,14 @@
 -- settle · background_job → history, another try, or the dead letters; fenced by (id, claim_no)
 -- As in PostgreSQL, over a temporary table. CROSS JOIN: SQLite knows nothing of the temporary table's size, and would
 -- read all of background_job to look up each row in it.
--- ?1 node, ?2 rows of job, claim number, verdict, outcome, output, error type, error message, fingerprint, delay in ms, reason
+-- ?1 node, ?2 rows of job, claim number, verdict, outcome, output, error type, error message, fingerprint, delay in ms, reason, µs that the handler ran
 delete from temp.settling;
 insert into temp.settling
        (id, claim_no, verdict, outcome, output, error_type, error_message, fingerprint, after_ms, reason, node, manifest_id,
-        limit_key, unique_key, group_id)
+        limit_key, unique_key, group_id, ran_us)
 select b.id, b.claim_no, iif(b.cancel_requested_at is not null and i.value ->> 2 <> 'complete', 'cancel', i.value ->> 2),
        i.value ->> 3, i.value ->> 4, i.value ->> 5, i.value ->> 6, i.value ->> 7, i.value ->> 8, i.value ->> 9, b.leased_by,
-       b.manifest_id, b.limit_key, b.unique_key, iif(b.gated, b.group_id, null)
+       b.manifest_id, b.limit_key, b.unique_key, iif(b.gated, b.group_id, null), i.value ->> 10
 from   json_each(?2) i
 cross  join background_job b on b.id = i.value ->> 0 and b.claim_no = i.value ->> 1 and b.leased_by = ?1;
 insert into work_queue (id, {job}, fresh, due_at, phase, rank, gated, claim_no, failures, crashes, last_error, unknown_kind)
@@ -39,7 +39,7 @@ insert into execution
         due_at, claimed_at, started_at, finished_at)
 select b.id, b.claim_no, s.verdict in ('complete', 'cancel'), s.outcome, {b.history}, b.leased_by,
        iif(s.verdict in ('complete', 'cancel'), b.input, null), s.output, s.error_type, s.error_message, s.fingerprint,
-       b.was_due_at, b.claimed_at, b.started_at, now_us()
+       b.was_due_at, b.claimed_at, coalesce(b.started_at, max(b.claimed_at, now_us() - s.ran_us)), now_us()
 from   temp.settling s cross join background_job b on b.id = s.id;
 delete from background_job where id in (select id from temp.settling);
 select id, claim_no, verdict, manifest_id, limit_key, group_id, 0 as unnoted from temp.settling order by id

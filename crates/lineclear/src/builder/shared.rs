@@ -10,6 +10,7 @@ use crate::handler::{Kinds, States};
 use crate::journey::claim::take_back::LateClaims;
 use crate::journey::dispatch::promoter::Promotion;
 use crate::journey::execute::active_jobs::ActiveJobs;
+use crate::journey::execute::slots::Slots;
 use crate::journey::plan::leadership::Leadership;
 use crate::journey::submit::claim_token::ClaimTokens;
 use crate::journey::submit::polls::Polls;
@@ -62,6 +63,7 @@ impl Parts {
             states: Arc::new(states),
             secrets,
             running: ActiveJobs::new(),
+            slots: Slots::default(),
             hooks: Hooks::start(hooks)?,
             log_turn: tokio::sync::Mutex::default(),
             isolation: Default::default(),

@@ -77,6 +77,7 @@ macro_rules! statements {
 statements! {
     "enqueue" {
         Enqueue "enqueue",
+        EnqueueOne "enqueue_one",
         EnqueueFree "enqueue_free",
         EnqueueKeys "enqueue_keys",
         EnqueueOwners "enqueue_owners",

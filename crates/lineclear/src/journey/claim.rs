@@ -118,6 +118,7 @@ pub(crate) fn read(rows: &[Row]) -> StoreResult<(Vec<Claim>, Vec<Settlement>)> {
                 outcome: Outcome::DeadLetter(Failure::new("unreadable", error.to_string())),
                 verdict: Verdict::Bury { reason: DeadReason::Permanent },
                 note: None,
+                ran: None,
             }),
         }
     }
@@ -138,6 +139,7 @@ fn leases_of(node: NodeId) -> Query<Vec<Settlement>> {
             outcome: Outcome::Released,
             verdict: Verdict::Release,
             note: None,
+            ran: None,
         })
     })
 }

@@ -31,6 +31,9 @@ pub struct Dispatch {
     pub route: Name,
     /// At most so many jobs.
     pub most: u32,
+    /// Of these, more than there are free slots. They come only from jobs without limits, and if there are any, no job of this dispatch counts as
+    /// started: it is not charged with a crash before its first renewal.
+    pub ahead: u32,
     /// How exact limits are.
     pub limits: Limits,
 }
@@ -38,14 +41,15 @@ pub struct Dispatch {
 impl Dispatch {
     /// Up to `most` jobs of a route, under exact limits.
     pub fn new(route: Name, most: u32) -> Dispatch {
-        Dispatch { route, most, limits: Limits::Exact }
+        Dispatch { route, most, ahead: 0, limits: Limits::Exact }
     }
 
     fn request(self, lease: Option<Lease>, cursor: &Cursor) -> lanes::Request {
-        let Dispatch { route, most, limits } = self;
+        let Dispatch { route, most, ahead, limits } = self;
         lanes::Request {
             route,
             most: most.min(BATCH),
+            ahead,
             lease,
             limits,
             from: cursor.start(),
@@ -122,7 +126,8 @@ impl Store {
         }
         cursor.may_have_room(open.refiled());
         request.groups = Some([with_room, open.refiled()].concat());
-        let left = request.most - open.count();
+        // What is leased ahead of a free slot is neither limited nor handed over before.
+        let left = request.most.saturating_sub(request.ahead).saturating_sub(open.count());
         let try_gated = left > 0 && open.may_have_more();
         let handed = open.handed();
         let mut rows = open.into_rows();
@@ -180,9 +185,9 @@ impl Store {
         cursor: &mut Cursor,
         rows: &mut Vec<Row>,
     ) -> StoreResult<()> {
-        let (most, from) = (request.most, request.from);
+        let (most, from) = (request.most.saturating_sub(request.ahead), request.from);
         let left = |rows: &[Row]| most - u32::try_from(rows.len()).unwrap_or(most).min(most);
-        let mut pass = lanes::DispatchGated::new(lanes::Request { most: left(rows), ..request });
+        let mut pass = lanes::DispatchGated::new(lanes::Request { most: left(rows), ahead: 0, ..request });
         for _ in 0..GATED_PASSES_MAX {
             if pass.request.most == 0 {
                 break;

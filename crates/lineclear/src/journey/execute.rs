@@ -6,8 +6,10 @@ pub(crate) mod append_log;
 pub(crate) mod inline;
 pub(crate) mod logs;
 pub(crate) mod parent_output;
+pub(crate) mod prefetch;
 pub(crate) mod progress;
 pub(crate) mod reporter;
+pub(crate) mod slots;
 pub(crate) mod start;
 pub(crate) mod steps;
 
@@ -105,9 +107,10 @@ async fn call_handler(
     let run = Run { call, job, resolver: shared.secrets.clone(), span };
     let terms = Terms { limit: limit(kind, &claim), lease: shared.options.lease_length() };
     let outcome = run.finish(terms, || shared.running.why(claim.reference())).await;
-    metrics::ran(&claim.kind, outcome.word(), begun_at.elapsed());
+    let ran = begun_at.elapsed();
+    metrics::ran(&claim.kind, outcome.word(), ran);
     let verdict = judge(&outcome, claim.failures, &policy(&kind.options, claim.retries, claim.backoff));
-    Settlement::new(&claim, outcome, verdict)
+    Settlement::new(&claim, outcome, verdict).with_run(ran)
 }
 
 /// The span of the handler.

@@ -31,17 +31,40 @@ pub struct Settlement {
     pub(crate) verdict: Verdict,
     /// An error to record with an outcome that is no failure.
     pub(crate) note: Option<Failure>,
+    /// How long its handler ran, for a claim whose start was not recorded.
+    pub(crate) ran: Option<Duration>,
 }
 
 impl Settlement {
     /// The settlement of a claim that ended with `outcome`, for which the rules say `verdict`.
     pub fn new(claim: &Claim, outcome: Outcome, verdict: Verdict) -> Settlement {
-        Settlement { claim: claim.reference(), manifest: claim.manifest, outcome, verdict, note: None }
+        Settlement {
+            claim: claim.reference(),
+            manifest: claim.manifest,
+            outcome,
+            verdict,
+            note: None,
+            ran: None,
+        }
     }
 
     /// Records an error with it, although the outcome is no failure.
     pub(crate) fn with_note(self, note: Failure) -> Settlement {
         Settlement { note: Some(note), ..self }
+    }
+
+    /// Records how long its handler ran.
+    pub(crate) fn with_run(self, ran: Duration) -> Settlement {
+        Settlement { ran: Some(ran), ..self }
+    }
+
+    /// About what it takes in memory until it is written.
+    pub(crate) fn bytes(&self) -> usize {
+        let output = match &self.outcome {
+            Outcome::Completed { output: Some(output) } => output.as_str().len(),
+            _ => 0,
+        };
+        size_of::<Settlement>() + output + self.failure().map_or(0, |failure| failure.message.len())
     }
 
     /// The error to record.
@@ -250,8 +273,13 @@ fn columns(settlements: &[&Settlement]) -> Vec<Column> {
             Verdict::Bury { reason } => Some(reason.as_str().to_owned()),
             _ => None,
         }),
+        Column::Ints(settlements.iter().map(|s| s.ran.map(micros)).collect()),
     ]);
     columns
+}
+
+fn micros(ran: Duration) -> i64 {
+    i64::try_from(ran.as_micros()).unwrap_or(i64::MAX)
 }
 
 fn output(outcome: &Outcome) -> Option<String> {

@@ -37,7 +37,15 @@ fn settle_verb(claim: &Claim) -> Settle {
 
 fn wants(most: u32) -> Request {
     let groups = Some((1..=10).collect());
-    Request { route: main_route(), most, lease: Some(lease(1)), limits: Limits::Exact, from: FRONT, groups }
+    Request {
+        route: main_route(),
+        most,
+        ahead: 0,
+        lease: Some(lease(1)),
+        limits: Limits::Exact,
+        from: FRONT,
+        groups,
+    }
 }
 
 async fn due(pg: &Pg) {

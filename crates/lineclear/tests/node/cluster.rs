@@ -6,6 +6,7 @@ mod drain;
 mod leadership;
 mod limits;
 mod pooler;
+mod prefetch;
 mod reclaim;
 mod roles;
 mod wakeups;

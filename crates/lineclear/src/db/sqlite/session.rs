@@ -36,7 +36,7 @@ const SCRATCH: &str = "
     create temp table expired  (key text primary key, gone);
     create temp table over     (id integer primary key, unique_key, limit_key, leased_by, over);
     create temp table settling (id integer primary key, claim_no, verdict, outcome, output, error_type, error_message,
-                                fingerprint, after_ms, reason, node, manifest_id, limit_key, unique_key, group_id);";
+                                fingerprint, after_ms, reason, node, manifest_id, limit_key, unique_key, group_id, ran_us);";
 
 /// What a connection may do.
 #[derive(Clone, Copy, PartialEq)]

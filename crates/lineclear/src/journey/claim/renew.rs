@@ -37,6 +37,8 @@ pub(crate) struct Renewing {
     pub(crate) claim: ClaimRef,
     /// How long after its start the job is reclaimed even from a worker that renews.
     pub(crate) deadline: Option<Duration>,
+    /// For how long its handler has run; none: it has not begun.
+    pub(crate) ran: Option<Duration>,
 }
 
 fn renewal(row: &Row) -> StoreResult<Renewal> {
@@ -63,7 +65,7 @@ pub(crate) fn claim_columns(claims: &[ClaimRef]) -> Vec<Column> {
 impl Store {
     /// Renews leases, all in one statement.
     pub async fn renew(&self, lease: Lease, claims: Vec<ClaimRef>) -> StoreResult<Vec<Renewal>> {
-        let claims = claims.into_iter().map(|claim| Renewing { claim, deadline: None }).collect();
+        let claims = claims.into_iter().map(|claim| Renewing { claim, deadline: None, ran: None }).collect();
         self.renew_until(lease, claims).await
     }
 
@@ -81,6 +83,7 @@ impl Store {
         claims.dedup_by_key(|renewing| renewing.claim);
         let mut batch = claim_columns(&claims.iter().map(|renewing| renewing.claim).collect::<Vec<_>>());
         batch.push(Column::Ints(claims.iter().map(|renewing| renewing.deadline.map(millis)).collect()));
+        batch.push(Column::Ints(claims.iter().map(|renewing| renewing.ran.map(millis)).collect()));
         let params = Params { values: values![lease.node.0, millis(lease.length)], batch };
         self.run(Query::each(Statement::Renew, params, renewal)).await
     }

@@ -14,7 +14,8 @@ use crate::builder;
 use crate::journey::claim::reclaim::{ReclaimCursor, reclaim_lost};
 use crate::journey::claim::renewer::lease;
 use crate::journey::dispatch::cursor::Cursor;
-use crate::journey::execute::start::start;
+use crate::journey::execute::slots::Room;
+use crate::journey::execute::start::{start, start_waiting};
 use crate::journey::submit::routes::is_pull_route;
 use crate::node::Shared;
 use crate::node::pacer::Loop;
@@ -72,6 +73,8 @@ impl Loop for Dispatcher {
         let shared = self.shared.clone();
         let pass = shared.drain.begin_dispatch().await;
         if !pass.drains {
+            // There may be more slots than before.
+            start_waiting(&shared);
             let next = self.dispatch(hurried).await;
             if next.is_err() {
                 // The lost answer may have been leases. Noted before the pass ends: until then the node is not drained.
@@ -79,6 +82,7 @@ impl Loop for Dispatcher {
             }
             return next;
         }
+        shared.slots.give_back(true);
         self.give_back_unknown().await?;
         // The queue has moved on when the node dispatches again.
         self.cursors.clear();
@@ -237,14 +241,15 @@ impl Dispatcher {
     async fn fill_slots(&mut self, routes: Vec<(Name, u32)>) -> StoreResult<bool> {
         let shared = self.shared.clone();
         for (route, _) in routes {
-            let free = shared.tunable().slots.saturating_sub(shared.running.count_of(None));
-            if free == 0 || shared.isolation.is_wanted() {
+            let room = shared.slots.room(&shared);
+            if room.most == 0 || shared.isolation.is_wanted() {
                 return Ok(false);
             }
             let asked_at = Instant::now();
-            let claims = self.lease_jobs(route, free, lease(&shared)).await?;
-            tracing::debug!(node.id = %shared.id, jobs = claims.len(), "dispatched");
-            start(&shared, claims, asked_at, &self.settle);
+            let claims = self.lease_jobs(route, room, lease(&shared)).await?;
+            tracing::debug!(node.id = %shared.id, jobs = claims.len(), asked = room.most, "dispatched");
+            shared.slots.arrived(room.most, claims.len(), shared.tunable().slots);
+            start(&shared, claims, asked_at, room.ahead > 0, &self.settle);
         }
         if shared.loop_store.was_unanswered() {
             self.expect_unknown_leases();
@@ -255,19 +260,19 @@ impl Dispatcher {
     pub(super) async fn lease_jobs(
         &mut self,
         route: Name,
-        most: u32,
+        Room { most, ahead }: Room,
         lease: Lease,
     ) -> StoreResult<Vec<Claim>> {
         let store = &self.shared.loop_store;
         // A server dispatches for the workers that poll it.
         if !self.shared.options.has(Role::Dispatcher) && !is_pull_route(&route) {
-            return store.claim(route, most, lease).await;
+            return store.claim(route, most - ahead, lease).await;
         }
         if self.cursors.len() >= CURSORS_MAX {
             self.cursors.clear();
         }
         let cursor = self.cursors.entry(route.clone()).or_insert_with(Cursor::unknown);
-        let dispatch = Dispatch { limits: self.shared.options.limits, ..Dispatch::new(route, most) };
+        let dispatch = Dispatch { ahead, limits: self.shared.options.limits, ..Dispatch::new(route, most) };
         store.dispatch_into_lease_from(cursor, dispatch, lease).await
     }
 

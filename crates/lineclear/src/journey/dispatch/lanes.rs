@@ -54,6 +54,8 @@ pub enum Limits {
 pub(crate) struct Request {
     pub(crate) route: Name,
     pub(crate) most: u32,
+    /// Of these, more than there are free slots; they come only from the lane without limits.
+    pub(crate) ahead: u32,
     /// `None`: dispatch without a lease; any worker may claim the jobs.
     pub(crate) lease: Option<Lease>,
     pub(crate) limits: Limits,
@@ -88,7 +90,7 @@ impl Request {
             Value::Bool(self.groups.is_none()),
             Value::Ints(self.groups.clone().unwrap_or_default()),
         ]);
-        params.push(Value::Int(Some(at_most)));
+        params.extend([Value::Int(Some(at_most)), Value::Bool(self.ahead > 0)]);
         let mut rows = session.rows(Statement::DispatchOpen, params).await?;
         let Some(first) = rows.first() else { return Ok(OpenPass::default()) };
         let (closed, refiled, handed) = (first.get("closed")?, first.get("refiled")?, first.get("handed")?);

@@ -8,6 +8,7 @@ use lineclear_model::Name;
 
 use crate::journey::claim::renewer::lease;
 use crate::journey::dispatch::dispatcher::Dispatcher;
+use crate::journey::execute::slots::Room;
 use crate::journey::execute::start::start;
 use crate::journey::submit::polls::Poll;
 use crate::journey::submit::pull::release;
@@ -77,8 +78,8 @@ impl Dispatcher {
                 None => {
                     let asked_at = Instant::now();
                     let lease = lease(&self.shared);
-                    let claims = self.lease_jobs(lane.route, lane.room, lease).await?;
-                    start(&self.shared.clone(), claims, asked_at, &self.settle);
+                    let claims = self.lease_jobs(lane.route, Room::for_free(lane.room), lease).await?;
+                    start(&self.shared.clone(), claims, asked_at, false, &self.settle);
                 }
             }
         }
@@ -106,7 +107,7 @@ impl Dispatcher {
             return Ok(());
         }
         let length = lease(&shared).length;
-        let claims = self.lease_jobs(route, room, lease(&shared)).await?;
+        let claims = self.lease_jobs(route, Room::for_free(room), lease(&shared)).await?;
         self.note_lane(&kind, claims.len(), room);
         let (shares, left) = shared.polls.divide(&kind, claims);
         release(&shared, shared.id, left);
@@ -140,7 +141,7 @@ impl Dispatcher {
         let shared = self.shared.clone();
         let (worker, slots) = (poll.worker, poll.slots);
         let lease = Lease { node: worker, length: lease(&shared).length };
-        let claims = self.lease_jobs(route, slots, lease).await?;
+        let claims = self.lease_jobs(route, Room::for_free(slots), lease).await?;
         self.note_lane(kind, claims.len(), slots);
         if claims.is_empty() {
             shared.polls.put_back(poll);

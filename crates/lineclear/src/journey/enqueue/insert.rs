@@ -7,7 +7,7 @@ use lineclear_model::job::Origin;
 use lineclear_model::{Micros, Name, Outcome, Payload};
 
 use crate::db::statements::Statement;
-use crate::db::{Column, Executor, Session, Value, Verb};
+use crate::db::{Column, Executor, Session, Value, Verb, values};
 use crate::journey::enqueue::unique_key;
 pub use crate::journey::enqueue::unique_key::{OnConflict, UniqueKey};
 use crate::store::{JobId, StoreError, StoreResult};
@@ -127,6 +127,12 @@ pub(crate) struct QueueRow {
 
 /// Writes rows; returns the id of each, or `None` for a fresh row whose manifest has one already.
 pub(crate) async fn queue(session: &mut impl Executor, rows: &[QueueRow]) -> StoreResult<Vec<Option<JobId>>> {
+    if let [row] = rows
+        && !row.fresh
+    {
+        let rows = session.rows(Statement::EnqueueOne, values_of(row).into()).await?;
+        return rows.iter().map(|row| Ok(Some(JobId(row.get("id")?)))).collect();
+    }
     let mut ids = vec![None; rows.len()];
     if rows.is_empty() {
         return Ok(ids);
@@ -136,6 +142,29 @@ pub(crate) async fn queue(session: &mut impl Executor, rows: &[QueueRow]) -> Sto
         ids[turn] = Some(JobId(row.get("id")?));
     }
     Ok(ids)
+}
+
+/// The parameters of a statement for one row that is not fresh.
+fn values_of(row: &QueueRow) -> Vec<Value> {
+    values![
+        row.id,
+        row.manifest_id,
+        row.tick_at,
+        row.origin.as_str(),
+        &row.kind,
+        &row.route,
+        &row.input,
+        row.group_id,
+        row.priority,
+        row.due_at,
+        row.limit_key.clone(),
+        row.unique_key.clone(),
+        row.retries,
+        row.timeout_ms,
+        row.trace.clone(),
+        row.tags.clone(),
+        row.delay.map(millis),
+    ]
 }
 
 fn columns(rows: &[QueueRow]) -> Vec<Column> {

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::handler::{ProgressBuffer, WhenTrustEnds};
 use crate::node::metrics;
-use crate::store::{ClaimRef, JobId, Renewing};
+use crate::store::{ClaimRef, JobId, Renewing, Settlement};
 
 /// Why a handler is told to stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +36,17 @@ struct Job {
     deadline: Option<Duration>,
     /// The submitter that has it; none: it runs here.
     submitter: Option<Name>,
+    /// When its handler began.
+    begun_at: Option<Instant>,
+    /// Its handler has ended; so many bytes are to be written.
+    unsettled: Option<usize>,
+}
+
+/// Jobs whose handlers have ended, and whose outcomes are not written yet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Unsettled {
+    pub(crate) count: u32,
+    pub(crate) bytes: usize,
 }
 
 /// The active jobs of a node, by claim. Shared with the thread that renews leases, so its lock is never held across an await.
@@ -72,11 +83,10 @@ impl ActiveJobs {
             buffer,
             deadline,
             submitter,
+            begun_at: None,
+            unsettled: None,
         };
         let mut jobs = self.jobs();
-        if job.submitter.is_none() {
-            metrics::slot_taken();
-        }
         jobs.insert(claim, job);
         self.count.send_replace(jobs.len());
         cancel
@@ -92,8 +102,30 @@ impl ActiveJobs {
         let mut jobs = self.jobs();
         let Some(job) = jobs.get_mut(&claim) else { return Arc::default() };
         job.kind = Some(kind);
+        if job.begun_at.replace(Instant::now()).is_none() {
+            metrics::slot_taken();
+        }
         job.goes_on = when_trust_ends == WhenTrustEnds::GoOn;
         job.buffer.clone()
+    }
+
+    /// Its handler has ended: the settlement is to be written.
+    pub(crate) fn ended(&self, settlement: &Settlement) {
+        let mut jobs = self.jobs();
+        let Some(job) = jobs.get_mut(&settlement.claim) else { return };
+        if job.unsettled.replace(settlement.bytes()).is_none() && job.begun_at.is_some() {
+            metrics::slot_free();
+        }
+    }
+
+    /// What is to be written of jobs that ran here.
+    pub(crate) fn unsettled(&self) -> Unsettled {
+        let jobs = self.jobs();
+        let bytes = jobs.values().filter(|job| job.submitter.is_none()).filter_map(|job| job.unsettled);
+        bytes.fold(Unsettled::default(), |sum, bytes| Unsettled {
+            count: sum.count + 1,
+            bytes: sum.bytes + bytes,
+        })
     }
 
     pub(crate) fn kind(&self, claim: ClaimRef) -> Option<Name> {
@@ -116,7 +148,7 @@ impl ActiveJobs {
 
     pub(crate) fn remove(&self, claim: ClaimRef) {
         let mut jobs = self.jobs();
-        if jobs.remove(&claim).is_some_and(|job| job.submitter.is_none()) {
+        if jobs.remove(&claim).is_some_and(|job| job.begun_at.is_some() && job.unsettled.is_none()) {
             metrics::slot_free();
         }
         self.count.send_replace(jobs.len());
@@ -141,7 +173,11 @@ impl ActiveJobs {
     }
 
     pub(crate) fn to_renew(&self) -> Vec<Renewing> {
-        let renewing = |(claim, job): (&ClaimRef, &Job)| Renewing { claim: *claim, deadline: job.deadline };
+        let renewing = |(claim, job): (&ClaimRef, &Job)| Renewing {
+            claim: *claim,
+            deadline: job.deadline,
+            ran: job.begun_at.map(|begun_at| begun_at.elapsed()),
+        };
         self.jobs().iter().map(renewing).collect()
     }
 

@@ -3,48 +3,65 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use lineclear_model::{Outcome, Verdict};
+use lineclear_model::{Name, Outcome, Verdict};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::journey::claim::isolation::RunPermit;
 use crate::journey::claim::renewer::{leased_at, trusted_until};
+use crate::journey::execute::slots::{SlotGuard, Slots, Waiting};
 use crate::journey::execute::{deadline, execute};
 use crate::node::Shared;
 use crate::store::{Claim, ClaimRef, Settlement};
 
-/// Starts claims, each in its own task; those that run alone come after the others.
+/// Starts claims, each in its own task, those that run alone after the others; those for which no slot is free wait for one.
+/// `ahead`: some were leased ahead of a free slot, so none of them counts as started yet.
 pub(crate) fn start(
     shared: &Arc<Shared>,
     claims: Vec<Claim>,
     asked_at: Instant,
+    ahead: bool,
     settle: &mpsc::Sender<Settlement>,
 ) {
-    let submitted = |claim: &Claim| shared.routing.submitter(&claim.route).map(|to| to.name.clone());
-    let (elsewhere, here): (Vec<_>, Vec<_>) =
-        claims.into_iter().partition(|claim| submitted(claim).is_some());
-    let (alone, together): (Vec<_>, Vec<_>) =
-        here.into_iter().partition(|claim| is_last_chance(shared, claim));
-    let spawn = |claim: Claim, placement: Placement| {
-        let deadline = deadline(shared, &claim);
-        let cancel = shared.running.add(
-            claim.reference(),
-            trusted_until(shared, leased_at(shared, &claim, asked_at)),
-            deadline,
-            submitted(&claim),
-        );
-        tokio::spawn(run(shared.clone(), claim, placement, cancel, settle.clone()));
+    let add = |claim: &Claim, submitter: Option<Name>| {
+        let trusted = trusted_until(shared, leased_at(shared, claim, asked_at));
+        shared.running.add(claim.reference(), trusted, deadline(shared, claim), submitter)
     };
-    for claim in elsewhere {
-        spawn(claim, Placement::Elsewhere);
+    let mut alone = Vec::new();
+    for claim in claims {
+        if let Some(to) = shared.routing.submitter(&claim.route) {
+            let cancel = add(&claim, Some(to.name.clone()));
+            tokio::spawn(run(shared.clone(), claim, Placement::Elsewhere, cancel, settle.clone()));
+        } else if is_last_chance(shared, &claim) {
+            alone.push(claim);
+        } else {
+            let cancel = add(&claim, None);
+            shared.slots.push(Waiting::new(claim, cancel, settle.clone(), ahead));
+        }
     }
-    for claim in together {
-        spawn(claim, Placement::Beside(shared.isolation.beside_others()));
-    }
+    start_waiting(shared);
     for claim in alone {
         // Requested here, not in its task: from now on the node leases nothing more.
-        let placement = if shared.isolation.request() { Placement::Alone } else { Placement::GiveBack };
-        spawn(claim, placement);
+        let placement = match shared.isolation.request() {
+            true => Placement::Alone(Slots::one_more(shared)),
+            false => Placement::GiveBack,
+        };
+        let cancel = add(&claim, None);
+        tokio::spawn(run(shared.clone(), claim, placement, cancel, settle.clone()));
+    }
+    Slots::give_back_later(shared);
+}
+
+/// Starts claims that wait for a slot, as many as slots are free.
+pub(crate) fn start_waiting(shared: &Arc<Shared>) {
+    while let Some((waiting, slot)) = Slots::next(shared) {
+        let Waiting { claim, cancel, settle, ahead, .. } = waiting;
+        let permit = shared.isolation.beside_others();
+        let placement = Placement::Beside { permit, slot, is_marked: ahead && claim.no > 1 };
+        tokio::spawn(run(shared.clone(), claim, placement, cancel, settle));
+    }
+    if shared.slots.runs_dry(shared.tunable().slots) {
+        shared.nudge.notify_one();
     }
 }
 
@@ -56,8 +73,14 @@ fn is_last_chance(shared: &Shared, claim: &Claim) -> bool {
 
 /// Where a job runs.
 enum Placement {
-    Beside(RunPermit),
-    Alone,
+    /// `is_marked`: its start is recorded. Claims that were leased ahead do not count as started. The first worker that such a job takes
+    /// down is not charged to it; from its second claim on, its start is recorded, so that a job cannot take down one worker after the other.
+    Beside {
+        permit: RunPermit,
+        slot: SlotGuard,
+        is_marked: bool,
+    },
+    Alone(SlotGuard),
     /// With a submitter: it cannot take this node down.
     Elsewhere,
     /// It must run alone, and another job does.
@@ -74,11 +97,24 @@ async fn run(
 ) {
     let mut guard = Unsettled { shared: &shared, claim: claim.reference(), handed_over: false };
     let settlement = match placement {
-        Placement::Beside(permit) => run_permitted(&shared, claim, Some(permit), cancel).await,
-        Placement::Alone => run_alone(&shared, claim, cancel).await,
-        Placement::Elsewhere => run_permitted(&shared, claim, None, cancel).await,
+        Placement::Beside { permit, slot, is_marked } => {
+            let settlement = run_permitted(&shared, claim, Some(permit), is_marked, cancel).await;
+            drop(slot);
+            settlement
+        }
+        Placement::Alone(slot) => {
+            let settlement = run_alone(&shared, claim, cancel).await;
+            drop(slot);
+            settlement
+        }
+        Placement::Elsewhere => run_permitted(&shared, claim, None, false, cancel).await,
         Placement::GiveBack => Some(Settlement::new(&claim, Outcome::Released, Verdict::Release)),
     };
+    if let Some(settlement) = &settlement {
+        shared.running.ended(settlement);
+    }
+    // Another handler begins before this outcome is written.
+    start_waiting(&shared);
     guard.handed_over = match settlement {
         Some(settlement) => settle.send(settlement).await.is_ok(),
         // The submitter has its lease.
@@ -94,8 +130,13 @@ async fn run_permitted(
     shared: &Arc<Shared>,
     claim: Claim,
     _permit: Option<RunPermit>,
+    is_marked: bool,
     cancel: CancellationToken,
 ) -> Option<Settlement> {
+    // It was cancelled, or its lease was lost, while it waited for a slot.
+    if cancel.is_cancelled() {
+        return Some(Settlement::new(&claim, Outcome::Released, Verdict::Release));
+    }
     if !has_half_its_lease(shared, claim.reference()) {
         if let Some(left_out) = shared.store.monitor.log.note(&"late answers") {
             tracing::warn!(job.id = %claim.job, left_out, "the answer came so late that little of the lease is left; the job is given back");
@@ -104,7 +145,8 @@ async fn run_permitted(
         return Some(Settlement::new(&claim, Outcome::Released, Verdict::Release));
     }
     // From here on it is charged if its worker vanishes.
-    if claim.crashes > 0 && !matches!(shared.loop_store.mark_started(claim.reference()).await, Ok(true)) {
+    let is_marked = is_marked || claim.crashes > 0;
+    if is_marked && !matches!(shared.loop_store.mark_started(claim.reference()).await, Ok(true)) {
         return Some(Settlement::new(&claim, Outcome::Released, Verdict::Release));
     }
     execute(shared.clone(), claim, cancel).await
@@ -126,15 +168,16 @@ async fn run_alone(shared: &Arc<Shared>, claim: Claim, cancel: CancellationToken
         permit = shared.isolation.alone(shared.options.lease) => permit,
         () = cancel.cancelled() => return Some(Settlement::new(&claim, Outcome::Released, Verdict::Release)),
     };
-    run_permitted(shared, claim, Some(permit), cancel).await
+    run_permitted(shared, claim, Some(permit), false, cancel).await
 }
 
 /// However the job ends, the node leases jobs again.
-struct EndOfIsolation<'a>(&'a Shared);
+struct EndOfIsolation<'a>(&'a Arc<Shared>);
 
 impl Drop for EndOfIsolation<'_> {
     fn drop(&mut self) {
         self.0.isolation.end();
+        start_waiting(self.0);
         self.0.nudge.notify_one();
     }
 }

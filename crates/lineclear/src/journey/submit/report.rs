@@ -116,12 +116,19 @@ impl Client {
         let settlement = |(claim, outcome): (ClaimRef, Outcome)| {
             // Without a row it is over: settling says whether this worker ended it.
             let Some(facts) = facts.get(&claim) else {
-                return Settlement { claim, manifest: None, outcome, verdict: Verdict::Release, note: None };
+                return Settlement {
+                    claim,
+                    manifest: None,
+                    outcome,
+                    verdict: Verdict::Release,
+                    note: None,
+                    ran: None,
+                };
             };
             let options = facts.kind.as_ref().map(|kind| self.options_of(kind)).unwrap_or_default();
             let policy = policy(&options, facts.retries, facts.backoff);
             let verdict = judge(&outcome, facts.failures, &policy);
-            Settlement { claim, manifest: facts.manifest, outcome, verdict, note: None }
+            Settlement { claim, manifest: facts.manifest, outcome, verdict, note: None, ran: None }
         };
         let settlements: Vec<Settlement> = outcomes.into_iter().map(settlement).collect();
         let answers = shared.store.settle(node, settlements.clone()).await?;

@@ -192,6 +192,24 @@ conformance! {
         assert_eq!(db.state(id).await, Some(JobState::Dead));
     }
 
+    pgbouncer async fn a_claim_that_was_leased_ahead_is_not_charged_until_its_start_is_recorded(db) {
+        let id = db.enqueue(job()).await;
+        let node = db.node("a").await;
+        let ahead = Dispatch { ahead: 1, ..Dispatch::new(main_route(), 2) };
+        db.store.dispatch_into_lease(ahead.clone(), lease(node)).await.unwrap();
+        db.let_leases_end().await;
+        assert_eq!(db.store.reclaim(10, 1).await.unwrap()[0].fate, Fate::Requeued, "its handler may not have begun");
+        let detail = db.store.job(id).await.unwrap().unwrap();
+        assert_eq!(detail.executions[0].error_type.as_deref(), Some("not_started"));
+        assert_eq!(detail.executions[0].started_at, None);
+
+        let claim = db.store.dispatch_into_lease(ahead, lease(node)).await.unwrap().remove(0);
+        assert_eq!((claim.no, claim.crashes), (2, 0));
+        assert!(db.store.mark_started(claim.reference()).await.unwrap());
+        db.let_leases_end().await;
+        assert_eq!(db.store.reclaim(10, 1).await.unwrap()[0].fate, Fate::Buried);
+    }
+
     pgbouncer async fn a_job_of_an_unknown_kind_is_parked_until_a_node_knows_it(db) {
         let id = db.enqueue(job()).await;
         let node = db.node("a").await;
