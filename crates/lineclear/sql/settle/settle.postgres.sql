@@ -77,7 +77,8 @@ noted as (
     select id, claim_no, verdict in ('complete', 'cancel'), outcome, {history}, leased_by,
            case when verdict in ('complete', 'cancel') then input end, output, error_type, error_message, fingerprint,
            was_due_at, claimed_at,
-           coalesce(started_at, greatest(claimed_at, now() - ran_us * interval '1 microsecond')), now()
+           coalesce(started_at, case when ran_us is not null then greatest(claimed_at, now() - ran_us * interval '1 microsecond') end),
+           now()
     from   gone
 )
 select id, claim_no, verdict, manifest_id, limit_key, case when gated then group_id end as group_id,

@@ -16,8 +16,8 @@ const BEGINS_WITHIN: Duration = Duration::from_millis(50);
 pub(crate) struct Prefetch {
     /// As many as the last round trips called for.
     wanted: u32,
-    /// How long handlers run, in seconds.
-    mean: f64,
+    /// How long handlers run, in seconds; none: none has ended yet.
+    mean: Option<f64>,
     /// The last dispatch brought as many jobs as it asked for.
     more_wait: bool,
 }
@@ -25,7 +25,8 @@ pub(crate) struct Prefetch {
 impl Prefetch {
     /// Jobs to lease ahead of `slots`.
     pub(crate) fn ahead(&self, slots: u32) -> u32 {
-        let in_time = f64::from(slots) * BEGINS_WITHIN.as_secs_f64() / self.mean.max(f64::MIN_POSITIVE);
+        let Some(mean) = self.mean else { return 0 };
+        let in_time = f64::from(slots) * BEGINS_WITHIN.as_secs_f64() / mean.max(f64::MIN_POSITIVE);
         // A float that is too large becomes the largest integer.
         self.wanted.min(in_time as u32)
     }
@@ -37,8 +38,9 @@ impl Prefetch {
     /// A handler ended. One long job counts at once, many short ones make it forgotten.
     pub(crate) fn ran(&mut self, took: Duration) {
         let took = took.as_secs_f64();
-        let weight = if took > self.mean { 0.5 } else { 1.0 / 16.0 };
-        self.mean += (took - self.mean) * weight;
+        let mean = self.mean.unwrap_or(took);
+        let weight = if took > mean { 0.5 } else { 1.0 / 16.0 };
+        self.mean = Some(mean + (took - mean) * weight);
     }
 
     /// A dispatch asked for so many jobs and got so many, when so many that were leased before still waited for a slot.
@@ -73,9 +75,19 @@ mod tests {
     #[test]
     fn an_idle_node_leases_nothing_ahead() {
         let mut prefetch = Prefetch::default();
+        prefetch.ran(Duration::from_micros(20));
         assert_eq!(prefetch.ahead(8), 0);
         prefetch.arrived(8, 1, 0, 8);
         assert_eq!(prefetch.ahead(8), 0);
+    }
+
+    #[test]
+    fn nothing_is_leased_ahead_until_a_handler_has_ended() {
+        let mut prefetch = Prefetch::default();
+        prefetch.arrived(8, 8, 0, 8);
+        assert_eq!(prefetch.ahead(8), 0);
+        prefetch.ran(Duration::from_micros(20));
+        assert_eq!(prefetch.ahead(8), 8);
     }
 
     #[test]
