@@ -42,6 +42,11 @@ export class Renewer {
     clearTimeout(this.#timer);
   }
 
+  /** How long leases are. */
+  get leaseMs(): number {
+    return this.#leaseMs;
+  }
+
   /** Tells the renewer that a claim was added. */
   added(claim: Claim): void {
     if (this.#held.size === 1) this.#renewAt = now() + claim.leaseMs / RENEWALS_PER_LEASE;
