@@ -127,10 +127,20 @@ export class PullSession {
       throw error;
     });
     this.#renewer.draining = received.drain;
-    const claims = received.claims.map((message) => this.#hold(message)).filter((claim) => claim !== undefined);
-    // A response that waited in a stopped process may hold claims that ended meanwhile.
-    if (claims.length > 0 && this.#renewer.pausedSince(started)) await this.#renewer.renew();
-    claims.forEach(begin);
+    const leaseMs = received.claims[0]?.claim.lease_ms ?? Infinity;
+    // A response that came late, or waited in a stopped process, may hold claims that ended meanwhile.
+    const isLate = now() - started > leaseMs / 2 || this.#renewer.pausedSince(started);
+    const claims = received.claims.map((message) => this.#hold(message, isLate ? now() : started)).filter((claim) => claim !== undefined);
+    if (claims.length > 0 && isLate) await this.#renewer.renewAdded();
+    for (const claim of claims) {
+      if (isLate && !claim.isRenewed && claim.lost === undefined) {
+        // It is not known whether it is ours: a later request asks for it again.
+        this.#resumeUntil = now() + leaseMs;
+        this.#drop(claim);
+      } else {
+        begin(claim);
+      }
+    }
   }
 
   #isAnswerLost(): boolean {
@@ -138,8 +148,8 @@ export class PullSession {
   }
 
   /** Returns `undefined` for a claim that is already here. */
-  #hold(message: ClaimMessage): Claim | undefined {
-    const claim = new Claim(message);
+  #hold(message: ClaimMessage, askedAt: number): Claim | undefined {
+    const claim = new Claim(message, askedAt);
     if (this.#held.has(claim.key)) return undefined;
     this.#held.set(claim.key, claim);
     this.#running.add(claim);

@@ -59,6 +59,12 @@ export class Renewer {
     return this.#lastPauseEnd >= moment;
   }
 
+  /** Renews all claims, also those that were added while others are renewed. */
+  async renewAdded(): Promise<void> {
+    await this.#underWay;
+    await this.renew();
+  }
+
   /** Renews all claims now. */
   renew(): Promise<void> {
     this.#underWay ??= this.#renewAll().finally(() => (this.#underWay = undefined));
