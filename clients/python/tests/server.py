@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
@@ -12,10 +13,13 @@ import socket
 import subprocess
 import tempfile
 import time
+import uuid
 from pathlib import Path
 from typing import Any, Callable, TypeVar
 
-from lineclear import Client
+from lineclear import Client, address
+from lineclear.transport import Pool
+from lineclear.worker.api import ClaimsApi, Identity
 
 T = TypeVar("T")
 
@@ -113,6 +117,15 @@ def _free_port() -> int:
                 return port
             except OSError:
                 continue
+
+
+def declare(url: str, *kinds: str) -> None:
+    """Makes kinds known to a server, as the first poll of a worker does."""
+    pool = Pool(address.parse(url, None, True), None, None)
+    with contextlib.closing(pool):
+        api = ClaimsApi(pool, Identity(str(uuid.uuid4()), "declares"))
+        api.claim(kinds, 1, 0, None)
+        api.leave()
 
 
 def until_pulled(client: Client, *kinds: str) -> None:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import signal
+import threading
 import unittest
 from pathlib import Path
+from typing import Any
+from unittest import mock
 
 from lineclear import Client, NewJob, Worker
+from lineclear.worker.api import ClaimsApi
 from tests.running import Child, Running
 from tests.server import PATIENCE, Server, until, until_pulled
 
@@ -69,6 +73,34 @@ class Crashes(unittest.TestCase):
         self.assertEqual(self.client.job(job.id).output, {"by": "other"})
         self.assertEqual([end for _, end in self.recorded(job.id)].count("completed"), 1)
         self.assertEqual(len(self.recorded(job.id)), len(before))
+
+    def test_a_job_whose_answer_is_read_after_its_lease_does_not_begin(self) -> None:
+        claim = ClaimsApi.claim
+        waits, is_over = threading.Event(), threading.Event()
+        ran: list[tuple[str, int]] = []
+
+        def read_late(api: ClaimsApi, *ask: Any) -> Any:
+            answer = claim(api, *ask)
+            if answer[0] and not waits.is_set():
+                waits.set()
+                self.assertTrue(is_over.wait(PATIENCE))
+            return answer
+
+        late = Worker(self.server.url)
+        late.kind("late")(lambda job: ran.append((job.id, job.claim_no)))
+        with mock.patch.object(ClaimsApi, "claim", read_late), Running(late, self.client):
+            self.gate.touch()
+            job = self.client.enqueue("late", str(self.gate)).id
+            until(waits.is_set, "the answer waits")
+            with Child("works", self.server.url, "late", "other") as other:
+                self.assertEqual(self.client.wait(job, PATIENCE)["by"], "other")
+                other.signal(signal.SIGTERM)
+                self.assertEqual(other.wait(), 0, other.said())
+            is_over.set()
+            # It goes on with other jobs.
+            following = self.client.enqueue("late").id
+            self.client.wait(following, PATIENCE)
+        self.assertEqual({one for one, _ in ran}, {following})
 
     def test_the_jobs_of_a_killed_worker_run_elsewhere(self) -> None:
         with Child("works", self.server.url, "gated", "killed") as killed:

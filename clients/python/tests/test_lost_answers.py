@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import threading
 import unittest
 from collections import Counter
 from typing import Any
+from unittest import mock
 
 from lineclear import AsyncClient, Client, Job, NewJob, Worker
+from lineclear.errors import NoAnswer
 from lineclear.requests import Request
+from lineclear.worker.api import ClaimsApi
 from tests.proxy import CuttingProxy
 from tests.running import Running
-from tests.server import PATIENCE, Server, until
+from tests.server import PATIENCE, Server, declare, until
 
 
 class LostAnswers(unittest.TestCase):
@@ -63,6 +67,29 @@ class LostAnswers(unittest.TestCase):
         with Running(self.worker("lost.claims"), self.client):
             self.check(self.enqueue("lost.claims"))
         self.assertEqual(self.proxy.cut, ["POST /api/v1/claims"] * 3)
+
+    def test_claims_of_a_lost_poll_that_goes_on_in_the_server_are_found_later(self) -> None:
+        # A proxy may hide that the client of a poll has gone. The dispatcher may have begun to serve it, and give it a job after the
+        # next poll asked for lost claims.
+        claim, polls = ClaimsApi.claim, itertools.count(1)
+        late: list[str] = []
+
+        def with_a_late_answer(api: ClaimsApi, kinds: Any, slots: int, wait_ms: int, held: Any) -> Any:
+            number = next(polls)
+            if number == 1:
+                raise NoAnswer("the connection was cut")
+            if number == 2:
+                found = claim(api, kinds, slots, 0, held)
+                late.extend(self.enqueue("lost.late", 1))
+                self.assertEqual([one["job"]["id"] for one in claim(api, kinds, 1, 10_000, None)[0]], late)
+                return found
+            return claim(api, kinds, slots, wait_ms, held)
+
+        worker = self.worker("lost.late")
+        declare(self.server.url, "lost.late")
+        with mock.patch.object(ClaimsApi, "claim", with_a_late_answer), Running(worker):
+            until(lambda: late, "the old poll got a job")
+            self.check(late)
 
     def test_a_settle_whose_answer_was_lost_is_sent_again_and_recorded_once(self) -> None:
         self.proxy.cut_next("POST", "/api/v1/claims/settle", times=3)

@@ -129,7 +129,8 @@ class Push(unittest.TestCase):
     def test_what_is_not_a_job_of_ours_is_refused(self) -> None:
         wrong = [
             (request("unknown"), 404),
-            (request("echo", version=2), 400),
+            (request("echo", version=2), 503),
+            (b'{"version":2}', 503),
             (b'{"version":1}', 400),
             (b"[]", 400),
             (b"no json", 400),

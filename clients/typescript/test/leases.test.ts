@@ -51,6 +51,31 @@ suite("leases", { concurrency: 1, server: ["--lease", "4s", "--heartbeat", "1s"]
     assert.deepEqual(outcomes(await client.job(id)).filter((outcome) => outcome !== "lost"), ["cancelled"]);
   });
 
+  it("a job whose response is read after its lease does not begin", async (t) => {
+    const { client, url } = server();
+    let [waits, isOver] = [false, false];
+    const begun: string[] = [];
+    const readLate: typeof fetch = async (input, init) => {
+      const response = await fetch(input, init);
+      if (waits || !String(input).endsWith("/claims")) return response;
+      const { claims } = (await response.clone().json()) as { claims?: unknown[] };
+      waits = (claims ?? []).length > 0;
+      if (waits) await eventually(() => "another worker has the job", () => isOver);
+      return response;
+    };
+    await startWorker(t, url, { wait: (job) => void begun.push(job.id) }, { fetch: readLate });
+    const { id } = await client.enqueue("wait", { file: "/nonexistent" });
+    await eventually(() => "the response waits", () => waits);
+    const other = await startProcess(t, url, { NAME: "other" });
+    assert.deepEqual(await client.wait(id), { by: "other" });
+    assert.equal(await other.end("SIGTERM"), 0);
+    isOver = true;
+    // It goes on with other jobs.
+    const next = await client.enqueue("wait");
+    await client.wait(next.id);
+    assert.deepEqual([...new Set(begun)], [next.id]);
+  });
+
   it("the job of a worker that was killed is completed by another", async (t) => {
     const { client, url } = server();
     const killed = await startProcess(t, url, { NAME: "killed" });

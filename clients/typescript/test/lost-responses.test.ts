@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { it } from "node:test";
 
 import { Client } from "lineclear";
+import { declareKinds } from "./harness/declare-kinds.js";
 import { eventually } from "./harness/eventually.js";
 import { Proxy } from "./harness/proxy.js";
 import { assertCompletedOnce } from "./harness/records.js";
@@ -35,6 +36,60 @@ suite("lost responses", { concurrency: 8 }, (server) => {
       await assertCompletedOnce(client, ids);
     });
   }
+
+  // A proxy may hide that the client of a request has gone. The dispatcher may have begun to serve it, and give it a job after the next request
+  // asked for lost claims.
+  it("claims of a lost request that goes on in the server are found later", async (t) => {
+    const { url, client } = server();
+    await declareKinds(url, ["lost.late"]);
+    let [requests, runs] = [0, 0];
+    let late: string | undefined;
+    const send: typeof fetch = async (input, init) => {
+      if (!String(input).endsWith("/claims")) return fetch(input, init);
+      requests += 1;
+      if (requests === 1) throw new TypeError("the connection was cut");
+      if (requests !== 2) return fetch(input, init);
+      const ask = JSON.parse(String(init!.body)) as object;
+      const now = await fetch(input, { ...init, body: JSON.stringify({ ...ask, wait_ms: 0 }) });
+      late = (await client.enqueue("lost.late")).id;
+      const lost = await fetch(input, { ...init, body: JSON.stringify({ ...ask, resume: false, held: [] }) });
+      assert.deepEqual(((await lost.json()) as { claims: { job: object }[] }).claims.map(({ job }) => (job as { id: string }).id), [late]);
+      return now;
+    };
+    await startWorker(t, url, { "lost.late": () => (runs += 1) }, { fetch: send });
+    const id = await eventually(() => "the old request got a job", () => late);
+    await client.wait(id);
+    assert.equal(runs, 1);
+    await assertCompletedOnce(client, [id]);
+  });
+
+  it("a result that the server skips is sent again and holds up no other", async (t) => {
+    const { url, client } = server();
+    let isFree = false;
+    /** The inputs of the jobs of each call. */
+    const calls: unknown[][] = [];
+    const send: typeof fetch = async (input, init) => {
+      if (isFree || !String(input).endsWith("/claims/settle")) return fetch(input, init);
+      // The answers of a server in whose database the row of the first job is locked.
+      const { worker, claims } = JSON.parse(String(init!.body)) as { worker: string; claims: { job: string; no: number; output: number }[] };
+      calls.push(claims.map(({ output }) => output));
+      const free = claims.filter(({ output }) => output !== 0);
+      const response = await fetch(input, { ...init, body: JSON.stringify({ worker, claims: free }) });
+      const answers = ((await response.json()) as { claims: { job: string }[] }).claims;
+      const statuses = claims.map(({ job, no }) => answers.find((answer) => answer.job === job) ?? { job, no, status: "skipped" });
+      return new Response(JSON.stringify({ claims: statuses }));
+    };
+    await startWorker(t, url, { "lost.locked": (_, order) => order }, { fetch: send, slots: 2 });
+    const { id } = await client.enqueue("lost.locked", 0);
+    await eventually(() => "a result is sent without the one that was skipped, which is sent again", async () => {
+      assert.equal(await client.wait((await client.enqueue("lost.locked", 1)).id), 1);
+      return calls.some((call) => !call.includes(0)) && calls.filter((call) => call.includes(0)).length > 2;
+    });
+    assert.equal((await client.job(id)).state, "running");
+    isFree = true;
+    assert.equal(await client.wait(id), 0);
+    await assertCompletedOnce(client, [id]);
+  });
 
   it("a lost response to run runs one job", async (t) => {
     const proxy = await Proxy.to(t, server());

@@ -7,6 +7,7 @@ mod renewer;
 mod reporter;
 mod session;
 mod settler;
+mod skipped;
 mod steps;
 
 pub(crate) use steps::{finished, recorder_error};

@@ -4,6 +4,7 @@ mod doctor;
 mod costs;
 mod cursor;
 mod marks;
+mod lanes;
 mod query_plans;
 mod races;
 mod rerank;
@@ -99,6 +100,12 @@ impl Pg {
         )
         .await;
         self.number("select deadlocks from pg_stat_database where datname = current_database()").await
+    }
+
+    /// Transactions so far, a statement for itself among them. Ends all connections, as for deadlocks.
+    async fn commits(&self) -> i64 {
+        self.deadlocks().await;
+        self.number("select xact_commit from pg_stat_database where datname = current_database()").await
     }
 
     async fn take(&self, node: i64, most: u32) -> Vec<Claim> {

@@ -2,7 +2,7 @@
 
 import { Connection, type ConnectionOptions } from "../connection.js";
 import { ApiError } from "../errors.js";
-import { now, sleep } from "../time.js";
+import { Backoff, now, sleep } from "../time.js";
 import { type Claim, KEPT_MS } from "../worker/claim.js";
 import type { ReportSender, ReportStatus } from "../worker/claim-reports.js";
 import type { LogLine, Progress, StepRecord, StepResult } from "../worker/job.js";
@@ -11,6 +11,8 @@ import { failedPermanently, type Outcome } from "../worker/outcome.js";
 /** How long a report is repeated while the server does not answer. A result is repeated until its claim is given up. */
 const REPEAT_MS = 10_000;
 const RENEWALS_PER_LEASE = 3;
+/** The longest pause before a result is sent again that the server skipped, because another transaction has the row of its job. */
+const SKIPPED_MS_MAX = 1_000;
 
 export class Callback implements ReportSender {
   readonly #connection: Connection;
@@ -45,13 +47,24 @@ export class Callback implements ReportSender {
 
   /** Sends the result. Throws `ClaimLost` if the server has given the job away. */
   async settle(claim: Claim, outcome: Outcome): Promise<void> {
-    let status = await this.#report("settle", outcome, claim.leaseEnds + KEPT_MS - now());
+    let status = await this.#settle(claim, outcome);
     if (status.status === "refused") {
       const why = new Error(status.detail ?? "the server refused the result");
-      status = await this.#report("settle", failedPermanently(why));
+      status = await this.#settle(claim, failedPermanently(why));
     }
     if (status.status === "stale_claim") throw claim.lose("another worker may have the job");
+    if (status.status === "skipped") throw new Error("another transaction has the row of the job");
     if (status.status === "refused") throw new Error(status.detail ?? "the server refused the result");
+  }
+
+  async #settle(claim: Claim, outcome: Outcome): Promise<ReportStatus> {
+    const until = claim.leaseEnds + KEPT_MS;
+    const backoff = new Backoff(SKIPPED_MS_MAX);
+    for (;;) {
+      const status = await this.#report("settle", outcome, until - now());
+      if (status.status !== "skipped" || now() > until) return status;
+      await sleep(backoff.nextMs());
+    }
   }
 
   /** Renews the lease until `ended`. */

@@ -16,7 +16,8 @@ const LINE_CHARS_MAX = 8 * 1_024;
 
 /** What became of a report. */
 export interface ReportStatus {
-  status: "recorded" | "stale_claim" | "refused";
+  /** `skipped`: another transaction has the row of the job; send it again. */
+  status: "recorded" | "skipped" | "stale_claim" | "refused";
   detail?: string | null;
 }
 

@@ -22,13 +22,16 @@ export class Claim {
   finished = false;
   leaseMs: number;
   leaseEnds: number;
+  /** The lease was renewed. */
+  isRenewed = false;
 
-  constructor(received: ClaimMessage) {
+  /** The lease began at the moment of the request for it, or later. */
+  constructor(received: ClaimMessage, askedAt = now()) {
     this.message = received.job;
     this.id = { job: received.job.id, no: received.claim.no };
     this.timeoutMs = received.claim.timeout_ms;
     this.leaseMs = received.claim.lease_ms;
-    this.leaseEnds = now() + received.claim.lease_ms;
+    this.leaseEnds = askedAt + received.claim.lease_ms;
   }
 
   get key(): string {
@@ -37,6 +40,7 @@ export class Claim {
 
   /** The lease counts from the moment at which its renewal was sent: it may be longer, and never shorter. */
   renewed(sentAt: number, leaseMs: number): void {
+    this.isRenewed = true;
     this.leaseMs = leaseMs;
     this.leaseEnds = Math.max(this.leaseEnds, sentAt + leaseMs);
   }

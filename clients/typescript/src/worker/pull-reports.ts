@@ -1,5 +1,6 @@
 /** What the jobs of a pull worker report: log, progress, steps and results, each in batches. */
 
+import { Backoff, sleep } from "../time.js";
 import { Batcher, type BatcherOptions } from "./batcher.js";
 import { type Claim, keyOf } from "./claim.js";
 import { ClaimReports, type ReportStatus } from "./claim-reports.js";
@@ -11,6 +12,8 @@ import { ClaimLost } from "./verdicts.js";
 /** Below the server's limits of 512 KiB and of 8 MiB for results. */
 const REPORT_BYTES_MAX = 400 * 1_024;
 const SETTLE_BYTES_MAX = 4 * 1_024 * 1_024;
+/** The longest pause before a result is sent again that the server skipped. */
+const SKIPPED_MS_MAX = 1_000;
 
 export class PullReports {
   readonly #held: Map<string, Claim>;
@@ -19,6 +22,9 @@ export class PullReports {
   readonly #steps: Batcher<ClaimId & StepRecord, ReportStatus>;
   readonly #readSteps: Batcher<ClaimId & { name: string }, StepResult>;
   readonly #settles: Batcher<Settlement, ReportStatus>;
+  /** Results that the server skipped: others do not wait for them. */
+  readonly #skipped: Batcher<Settlement, ReportStatus>;
+  readonly #closed = new AbortController();
 
   constructor(api: ClaimsApi, held: Map<string, Claim>) {
     this.#held = held;
@@ -27,6 +33,7 @@ export class PullReports {
     this.#steps = this.#batcher((items) => api.steps(items), REPORT_BYTES_MAX);
     this.#readSteps = this.#batcher((items) => api.readSteps(items), REPORT_BYTES_MAX);
     this.#settles = this.#batcher((items) => api.settle(items), SETTLE_BYTES_MAX);
+    this.#skipped = this.#batcher((items) => api.settle(items), SETTLE_BYTES_MAX);
   }
 
   of(claim: Claim): ClaimReports {
@@ -41,7 +48,9 @@ export class PullReports {
   /** The worker has left: nothing is repeated any more, so that its process can end. */
   close(): void {
     const left = new Error("the worker has left");
-    for (const batcher of [this.#logs, this.#progress, this.#steps, this.#readSteps, this.#settles]) batcher.close(left);
+    const batchers = [this.#logs, this.#progress, this.#steps, this.#readSteps, this.#settles, this.#skipped];
+    for (const batcher of batchers) batcher.close(left);
+    this.#closed.abort();
   }
 
   /** Sends a result until the server has it. Throws `ClaimLost` if the server has given the job away. */
@@ -58,7 +67,14 @@ export class PullReports {
 
   async #settle(claim: Claim, outcome: Outcome): Promise<ReportStatus> {
     try {
-      return await this.#settles.add({ ...claim.id, ...outcome });
+      const settlement = { ...claim.id, ...outcome };
+      let status = await this.#settles.add(settlement);
+      const backoff = new Backoff(SKIPPED_MS_MAX);
+      while (status.status === "skipped") {
+        await sleep(backoff.nextMs(), this.#closed.signal);
+        status = await this.#skipped.add(settlement);
+      }
+      return status;
     } catch (error) {
       if (error instanceof ClaimLost) throw error;
       return { status: "refused", detail: error instanceof Error ? error.message : String(error) };

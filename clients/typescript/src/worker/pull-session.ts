@@ -46,7 +46,11 @@ export class PullSession {
   readonly #stopping = new AbortController();
   #thread: RenewThread | undefined;
   #graceOver = false;
-  #pollLost = false;
+  /**
+   * A response was lost. Until this moment the server may have given claims to this worker that it does not know of: the old request may wait
+   * on in the server, and get some after the next one was answered.
+   */
+  #resumeUntil = -Infinity;
   #isAway = false;
 
   constructor(kinds: Map<string, Kind>, options: SessionOptions) {
@@ -112,25 +116,40 @@ export class PullSession {
     return Math.min(slots - this.#running.size, Math.min(2 * slots, CLAIMS_MAX) - this.#held.size);
   }
 
-  /** Asks for jobs once. After a response that was lost, claims that it contained are returned first. */
+  /** Asks for jobs once. For some time after a response that was lost, claims that it contained are returned first. */
   async #poll(slots: number, waitMs: number, begin: (claim: Claim) => void): Promise<void> {
     const started = now();
-    const resume = this.#pollLost;
+    const resume = this.#isAnswerLost();
     const held = resume ? [...this.#held.values()].map((claim) => claim.id) : [];
     const ask = { kinds: [...this.#kinds.keys()], slots, wait_ms: waitMs, resume, held };
-    this.#pollLost = true;
-    const received = await this.#api.claim(ask, waitMs > 0 ? this.#stopping.signal : undefined);
-    this.#pollLost = false;
+    const received = await this.#api.claim(ask, waitMs > 0 ? this.#stopping.signal : undefined).catch((error: unknown) => {
+      this.#resumeUntil = now() + waitMs + this.#renewer.leaseMs;
+      throw error;
+    });
     this.#renewer.draining = received.drain;
-    const claims = received.claims.map((message) => this.#hold(message)).filter((claim) => claim !== undefined);
-    // A response that waited in a stopped process may hold claims that ended meanwhile.
-    if (claims.length > 0 && this.#renewer.pausedSince(started)) await this.#renewer.renew();
-    claims.forEach(begin);
+    const leaseMs = received.claims[0]?.claim.lease_ms ?? Infinity;
+    // A response that came late, or waited in a stopped process, may hold claims that ended meanwhile.
+    const isLate = now() - started > leaseMs / 2 || this.#renewer.pausedSince(started);
+    const claims = received.claims.map((message) => this.#hold(message, isLate ? now() : started)).filter((claim) => claim !== undefined);
+    if (claims.length > 0 && isLate) await this.#renewer.renewAdded();
+    for (const claim of claims) {
+      if (isLate && !claim.isRenewed && claim.lost === undefined) {
+        // It is not known whether it is ours: a later request asks for it again.
+        this.#resumeUntil = now() + leaseMs;
+        this.#drop(claim);
+      } else {
+        begin(claim);
+      }
+    }
+  }
+
+  #isAnswerLost(): boolean {
+    return now() < this.#resumeUntil;
   }
 
   /** Returns `undefined` for a claim that is already here. */
-  #hold(message: ClaimMessage): Claim | undefined {
-    const claim = new Claim(message);
+  #hold(message: ClaimMessage, askedAt: number): Claim | undefined {
+    const claim = new Claim(message, askedAt);
     if (this.#held.has(claim.key)) return undefined;
     this.#held.set(claim.key, claim);
     this.#running.add(claim);
@@ -173,7 +192,7 @@ export class PullSession {
   /** Lets handlers finish, gives back the others, and leaves. */
   async #finish(): Promise<void> {
     try {
-      if (this.#pollLost && this.#held.size > 0) await this.#giveBackLostPoll();
+      if (this.#isAnswerLost() && this.#held.size > 0) await this.#giveBackLostPoll();
       await this.#changes.until(() => this.#running.size === 0 || this.#graceOver, this.#options.graceMs);
       for (const claim of this.#running) claim.control.abort(new ShuttingDown());
       await this.#changes.until(() => this.#held.size === 0, LAST_RESULTS_MS);

@@ -42,6 +42,11 @@ export class Renewer {
     clearTimeout(this.#timer);
   }
 
+  /** How long leases are. */
+  get leaseMs(): number {
+    return this.#leaseMs;
+  }
+
   /** Tells the renewer that a claim was added. */
   added(claim: Claim): void {
     if (this.#held.size === 1) this.#renewAt = now() + claim.leaseMs / RENEWALS_PER_LEASE;
@@ -52,6 +57,12 @@ export class Renewer {
   pausedSince(moment: number): boolean {
     this.#notePause();
     return this.#lastPauseEnd >= moment;
+  }
+
+  /** Renews all claims, also those that were added while others are renewed. */
+  async renewAdded(): Promise<void> {
+    await this.#underWay;
+    await this.renew();
   }
 
   /** Renews all claims now. */

@@ -3,7 +3,7 @@
 import type { TestContext } from "node:test";
 import { fileURLToPath } from "node:url";
 
-import { type Handler, Worker } from "lineclear";
+import { type Handler, Worker, type WorkerOptions } from "lineclear";
 import { Child } from "./child.js";
 import { declareKinds } from "./declare-kinds.js";
 
@@ -21,9 +21,14 @@ export async function startProcess(t: TestContext, url: string, env: { NAME?: st
 export const FIXTURE_KINDS = ["sleep", "wait", "block", "endless"];
 
 /** Starts a worker with these handlers in this process. */
-export async function startWorker(t: TestContext, url: string, kinds: Record<string, Handler<any, unknown>>): Promise<Worker> {
+export async function startWorker(
+  t: TestContext,
+  url: string,
+  kinds: Record<string, Handler<any, unknown>>,
+  options: Partial<WorkerOptions> = {},
+): Promise<Worker> {
   await declareKinds(url, Object.keys(kinds));
-  const worker = new Worker({ url, name: "typescript", handleSignals: false, graceMs: 0, onWarning: () => {} });
+  const worker = new Worker({ url, name: "typescript", handleSignals: false, graceMs: 0, onWarning: () => {}, ...options });
   for (const [kind, handler] of Object.entries(kinds)) worker.kind(kind, handler);
   const running = worker.run();
   // A worker that is refused fails the test.

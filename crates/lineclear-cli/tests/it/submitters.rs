@@ -91,6 +91,36 @@ async fn a_secret_may_come_from_the_environment_and_is_read_at_the_start() {
     assert!(call.header("webhook-signature").is_some_and(|signature| signature.starts_with("v1,")));
 }
 
+#[tokio::test]
+async fn a_host_that_fails_pushes_is_not_called_by_jobs_of_the_kind_http() {
+    let dir = tempfile::tempdir().unwrap();
+    let calls: Arc<Mutex<Vec<String>>> = Arc::default();
+    let seen = calls.clone();
+    let endpoint = HttpEndpoint::start(move |call: HttpCall| {
+        seen.lock().unwrap().push(call.path);
+        async { HttpReply::Response(503, vec![("retry-after".to_owned(), "60".to_owned())], String::new()) }
+    });
+    let endpoint = endpoint.await.unwrap();
+    let (url, port) = (endpoint.url(), endpoint.address().port());
+    configure(
+        &dir,
+        &format!(
+            "http_networks = \"127.0.0.0/8\"\nhttp_plain = true\nhttp_ports = [{port}]\n\
+             [submitter.billing]\ntype = \"push\"\nurl = \"{url}\"\nkinds = [\"invoice\"]\nunsigned = true\n"
+        ),
+    );
+    let (_child, address) = serve(&dir, &[]).await;
+    for _ in 0..6 {
+        ask(&address, "POST /api/v1/jobs", r#"{"kind": "invoice"}"#);
+    }
+    wait_for(&address, "submitters", r#""breaker open""#).await;
+    let job = format!(r#"{{"kind": "http", "input": {{"url": "{url}hook"}}}}"#);
+    let made = ask(&address, "POST /api/v1/jobs", &job);
+    assert!(made.starts_with("HTTP/1.1 201"), "{made}");
+    wait_for(&address, "jobs/7", r#""outcome":"snoozed""#).await;
+    assert!(!calls.lock().unwrap().iter().any(|path| path.contains("hook")), "it is left alone");
+}
+
 #[test]
 fn all_errors_in_submitters_come_at_once_and_show_no_secret() {
     let dir = tempfile::tempdir().unwrap();

@@ -13,9 +13,10 @@ use tokio::sync::mpsc;
 use crate::pull::backoff::Backoff;
 use crate::pull::reporter::send_logs;
 use crate::pull::session::Session;
+use crate::pull::skipped::send_again;
 use crate::wire::api::CallError;
 use crate::wire::outcome::EndOfClaim;
-use crate::wire::{ClaimResult, RECORDED, STALE};
+use crate::wire::{ClaimResult, RECORDED, SKIPPED, STALE};
 
 /// Results in one call.
 const BATCH_MAX: usize = 500;
@@ -50,13 +51,37 @@ struct Settled {
 }
 
 /// A result to send.
-struct Unsettled {
+pub(super) struct Unsettled {
     ended: Ended,
     json: Box<RawValue>,
 }
 
+impl Unsettled {
+    pub(super) fn claim(&self) -> ClaimRef {
+        self.ended.claim
+    }
+}
+
+/// What is to be done with a result after the server has answered.
+enum Next {
+    Nothing,
+    /// Another result is to be sent instead.
+    Send(Unsettled),
+    /// The row of its job is locked.
+    SendLater(Unsettled),
+}
+
 /// Sends results until no handler is left that could end.
-pub(crate) async fn settle(session: Arc<Session>, mut ended: mpsc::Receiver<Ended>) {
+pub(crate) async fn settle(session: Arc<Session>, ended: mpsc::Receiver<Ended>) {
+    let (sender, skipped) = mpsc::unbounded_channel();
+    tokio::join!(send(session.clone(), ended, sender), send_again(session, skipped));
+}
+
+async fn send(
+    session: Arc<Session>,
+    mut ended: mpsc::Receiver<Ended>,
+    skipped: mpsc::UnboundedSender<Unsettled>,
+) {
     let mut batch = Vec::with_capacity(BATCH_MAX);
     while ended.recv_many(&mut batch, BATCH_MAX).await > 0 {
         let runs: Vec<_> = batch.iter().filter_map(|ended| session.active.run(ended.claim)).collect();
@@ -64,13 +89,17 @@ pub(crate) async fn settle(session: Arc<Session>, mut ended: mpsc::Receiver<Ende
         if let Err(error) = send_logs(&session, &runs).await {
             session.warn("the last log lines of jobs are lost", &error);
         }
-        send_all(&session, std::mem::take(&mut batch)).await;
+        let unsettled = batch.drain(..).filter_map(|ended| unsettled(&session, ended)).collect();
+        for one in send_all(&session, unsettled).await {
+            // The receiver ends after the sender.
+            drop(skipped.send(one));
+        }
     }
 }
 
-async fn send_all(session: &Session, batch: Vec<Ended>) {
-    let mut unsettled: VecDeque<Unsettled> =
-        batch.into_iter().filter_map(|ended| unsettled(session, ended)).collect();
+/// Sends results until the server has them, or will have them too late; returns those that it skipped.
+pub(super) async fn send_all(session: &Session, batch: Vec<Unsettled>) -> Vec<Unsettled> {
+    let (mut unsettled, mut skipped) = (VecDeque::from(batch), Vec::new());
     let (mut backoff, mut most) = (Backoff::up_to(PAUSE_MAX), BATCH_MAX);
     while !unsettled.is_empty() {
         let part = next_part(&mut unsettled, most);
@@ -81,7 +110,11 @@ async fn send_all(session: &Session, batch: Vec<Ended>) {
             Ok(results) if results.len() == part.len() => {
                 backoff.reset();
                 for (one, result) in part.into_iter().zip(results) {
-                    unsettled.extend(note(session, one, result));
+                    match note(session, one, result) {
+                        Next::Nothing => {}
+                        Next::Send(instead) => unsettled.push_back(instead),
+                        Next::SendLater(one) => skipped.push(one),
+                    }
                 }
             }
             // One result may be the reason why all are refused.
@@ -91,7 +124,11 @@ async fn send_all(session: &Session, batch: Vec<Ended>) {
             }
             Err(CallError::Refused { status: 400 | 413 | 422, detail, .. }) => {
                 let refused = ClaimResult { status: "refused".to_owned(), detail: Some(detail) };
-                unsettled.extend(part.into_iter().filter_map(|one| note(session, one, refused.clone())));
+                for one in part {
+                    if let Next::Send(instead) = note(session, one, refused.clone()) {
+                        unsettled.push_back(instead);
+                    }
+                }
             }
             Ok(_) => {
                 unsettled.extend(part);
@@ -105,6 +142,7 @@ async fn send_all(session: &Session, batch: Vec<Ended>) {
         }
         unsettled.retain(|one| is_in_time(session, one));
     }
+    skipped
 }
 
 /// None: nothing is sent, because the job is another worker's.
@@ -149,8 +187,13 @@ fn results(answer: Result<Settled, CallError>) -> Result<Vec<ClaimResult>, CallE
     }
 }
 
-/// What the server did with a result; returns what is still to be sent.
-fn note(session: &Session, one: Unsettled, result: ClaimResult) -> Option<Unsettled> {
+/// Notes what the server did with a result.
+fn note(session: &Session, mut one: Unsettled, result: ClaimResult) -> Next {
+    if result.status == SKIPPED {
+        // The server has just seen that the claim is ours.
+        one.ended.at = Instant::now();
+        return Next::SendLater(one);
+    }
     let Ended { claim, outcome, .. } = &one.ended;
     match result.status.as_str() {
         RECORDED => {}
@@ -162,22 +205,29 @@ fn note(session: &Session, one: Unsettled, result: ClaimResult) -> Option<Unsett
             tracing::error!(job.id = %claim.job, claim.no = claim.no, detail, "the server refuses this result");
             if outcome.failure().is_none_or(|failure| failure.error_type != "refused") {
                 let failure = Failure::new("refused", format!("the server refuses the result: {detail}"));
-                return unsettled(session, Ended::now(*claim, Outcome::Failed(failure.permanent())));
+                let instead = unsettled(session, Ended::now(*claim, Outcome::Failed(failure.permanent())));
+                return instead.map_or(Next::Nothing, Next::Send);
             }
         }
     }
     session.active.remove(*claim);
-    None
+    Next::Nothing
 }
 
 /// Whether the lease may still be ours. Afterwards another worker has the job, or will soon.
 fn is_in_time(session: &Session, one: &Unsettled) -> bool {
     let claim = one.ended.claim;
     let trusted_until = session.active.run(claim).map_or(one.ended.at, |run| run.trusted_until());
+    // A lease cannot be renewed while the row is locked; the server that skipped the result knew the claim.
+    let trusted_until = trusted_until.max(one.ended.at);
     let is_in_time = !session.active.is_stale(claim) && Instant::now() < trusted_until + session.lease();
     if !is_in_time {
-        tracing::error!(job.id = %claim.job, claim.no = claim.no, "the server did not get the result in time; the job will run again");
-        session.active.remove(claim);
+        give_up(session, claim);
     }
     is_in_time
+}
+
+pub(super) fn give_up(session: &Session, claim: ClaimRef) {
+    tracing::error!(job.id = %claim.job, claim.no = claim.no, "the server did not get the result in time; the job will run again");
+    session.active.remove(claim);
 }

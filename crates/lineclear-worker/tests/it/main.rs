@@ -5,5 +5,6 @@ mod kit;
 mod build;
 mod examples;
 mod faults;
+mod locks;
 mod pull;
 mod push;

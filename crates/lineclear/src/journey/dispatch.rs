@@ -3,6 +3,7 @@
 pub(crate) mod cursor;
 pub(crate) mod dispatcher;
 pub(crate) mod hand_back;
+mod known_lanes;
 pub(crate) mod lanes;
 pub(crate) mod limits;
 pub(crate) mod poll_work;

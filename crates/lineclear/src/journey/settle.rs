@@ -316,8 +316,20 @@ impl Store {
         if settlements.is_empty() {
             return Ok(Vec::new());
         }
-        let mut results = self.settle_each(node, &settlements).await;
-        let give_up_at = Instant::now() + LOCKED_PATIENCE;
+        let results = self.settle_within(node, &settlements, LOCKED_PATIENCE).await;
+        self.note_successes().await?;
+        results.into_iter().collect()
+    }
+
+    /// Settles claims of `node`, with a result for each, and waits for locks no longer than `patience`.
+    pub(crate) async fn settle_within(
+        &self,
+        node: NodeId,
+        settlements: &[Settlement],
+        patience: Duration,
+    ) -> Vec<StoreResult<FencedWrite>> {
+        let mut results = self.settle_each(node, settlements).await;
+        let give_up_at = Instant::now() + patience;
         while Instant::now() < give_up_at && results.iter().any(is_locked) {
             tokio::time::sleep(LOCKED_PAUSE).await;
             let locked: Vec<usize> = (0..results.len()).filter(|at| is_locked(&results[*at])).collect();
@@ -326,8 +338,7 @@ impl Store {
                 results[at] = result;
             }
         }
-        self.note_successes().await?;
-        results.into_iter().collect()
+        results
     }
 
     /// Settles claims of `node`, with a result for each. An outcome that a rule refuses is buried as unrecordable. Waits for no lock:
@@ -370,6 +381,10 @@ impl Attempt for Together<'_> {
 
     async fn attempt(&self, settlements: &[Settlement]) -> StoreResult<Vec<Option<FencedWrite>>> {
         let answer = self.store.run(Settle { node: self.node, settlements: settlements.to_vec() }).await?;
+        let queues = |s: &Settlement| s.verdict != Verdict::Complete || s.manifest.is_some();
+        if !answer.freed_groups.is_empty() || settlements.iter().any(queues) {
+            self.store.note_work();
+        }
         self.store.freed_groups.add(answer.freed_groups);
         self.store.wake_or_warn(answer.freed_keys).await;
         self.store.successes.add(answer.unnoted);

@@ -1,5 +1,6 @@
 //! Wake-ups: nodes need not wait for their next poll when a job is queued. They are hints: a node that misses one polls.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -29,6 +30,8 @@ pub(crate) struct WorkHints {
     here: watch::Sender<()>,
     /// For nodes elsewhere.
     elsewhere: Mutex<Sending>,
+    /// How often jobs may have begun to wait.
+    announced: AtomicU64,
 }
 
 #[derive(Default)]
@@ -55,6 +58,7 @@ impl Store {
     /// Tells nodes that jobs were queued: those of this process at once, others over PostgreSQL, after the commit and in a
     /// task of its own, so that no caller waits for it.
     pub(crate) fn announce_work(&self) {
+        self.note_work();
         self.work_hints.here.send_replace(());
         let (Db::Postgres(_), Ok(runtime)) = (&self.db, tokio::runtime::Handle::try_current()) else {
             return;
@@ -66,6 +70,16 @@ impl Store {
         if starts {
             runtime.spawn(send_hints(self.clone()));
         }
+    }
+
+    /// Jobs may wait now that did not before. Wakes no dispatcher.
+    pub(crate) fn note_work(&self) {
+        self.work_hints.announced.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// Changes whenever jobs may have begun to wait, as far as this process knows.
+    pub(crate) fn announced_work(&self) -> u64 {
+        self.work_hints.announced.load(Ordering::SeqCst)
     }
 
     /// Changes whenever a client of this process has queued something.
@@ -98,7 +112,10 @@ pub(crate) async fn listen(shared: Arc<Shared>) {
         let begun = Instant::now();
         let listened = tokio::select! {
             () = shared.stopping.cancelled() => return,
-            listened = shared.loop_store.listen(|| shared.nudge.notify_one()) => listened,
+            listened = shared.loop_store.listen(|| {
+                shared.loop_store.note_work();
+                shared.nudge.notify_one();
+            }) => listened,
         };
         if begun.elapsed() > RECONNECT[1] {
             // It worked for a while: this is a new trouble.

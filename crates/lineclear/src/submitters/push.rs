@@ -138,7 +138,8 @@ impl HttpPush {
         Ok(self)
     }
 
-    /// Shares the breakers of hosts with others who call them.
+    /// Shares the breakers of hosts with others who call them: other push submitters, and the kind `http` of [`Outbound`](crate::outbound::Outbound::breakers).
+    /// Without this it has its own.
     pub fn breakers(mut self, breakers: Breakers) -> HttpPush {
         self.endpoints = Arc::new(self.endpoints.with_breakers(breakers));
         self

@@ -141,9 +141,10 @@ class PushHandler:
             raise Refusal(401, "bad_signature", str(error)) from error
         try:
             raw = encoding.loads(body)
-            version, job, claim, callback = raw["version"], raw["job"], raw["claim"], raw.get("callback")
-            if version != VERSION:
-                raise Refusal(400, "unknown_version", f"`version` must be {VERSION}")
+            if raw["version"] != VERSION:
+                # Not one that refuses the job: the next release of this endpoint may know the version.
+                raise Refusal(503, "unknown_version", f"this endpoint knows version {VERSION} only; upgrade it")
+            job, claim, callback = raw["job"], raw["claim"], raw.get("callback")
             found = self._handlers.get(job["kind"])
             if found is None:
                 # Not one that refuses the job: the next release of this endpoint may have the handler.

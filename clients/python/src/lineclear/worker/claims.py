@@ -18,6 +18,11 @@ STOP_SECONDS = 5.0
 HELD_MAX = 1_000
 
 
+def trusted_until(asked_at: float, lease: float) -> float:
+    """How long a lease of a request of this moment surely lasts. Clocks may differ in their speed a little."""
+    return asked_at + lease * 0.9
+
+
 class Claim:
     """One job, from its claim to its settlement. Times are of the monotonic clock."""
 
@@ -25,16 +30,16 @@ class Claim:
         "job", "key", "handler", "lease", "renewed_at", "renew_at", "time_out_at", "abandon_at", "is_over", "outcome", "task", "loop",
     )  # fmt: skip
 
-    def __init__(self, raw: Mapping[str, Any], handler: Handler, channel: Channel, now: float) -> None:
+    def __init__(self, raw: Mapping[str, Any], handler: Handler, channel: Channel, renewed_at: float) -> None:
         claim = raw["claim"]
         timeout = claim.get("timeout_ms")
         self.job = Job(raw["job"], claim["no"], timeout / 1000 if timeout else None, channel)
         self.key = (self.job.id, self.job.claim_no)
         self.handler = handler
         self.lease: float = claim["lease_ms"] / 1000
-        #: The lease surely lasted at this moment.
-        self.renewed_at = now
-        self.renew_at = now + self.lease / 3
+        #: When the request was sent that was answered with this lease: it began then, or later.
+        self.renewed_at = renewed_at
+        self.renew_at = renewed_at + self.lease / 3
         #: When its handler must stop, once it has begun.
         self.time_out_at: float | None = None
         #: When a handler that was told to stop is given up.
@@ -47,8 +52,8 @@ class Claim:
 
     @property
     def trusted_until(self) -> float:
-        """From this moment on the lease may have ended. Earlier than its end, because the answer took time to arrive."""
-        return self.renewed_at + self.lease * 0.9
+        """From this moment on the lease may have ended."""
+        return trusted_until(self.renewed_at, self.lease)
 
     def begin(self) -> None:
         """Starts the clock of the handler."""

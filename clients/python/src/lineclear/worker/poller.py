@@ -17,6 +17,8 @@ log = logging.getLogger("lineclear.worker")
 #: How long a poll that could ask for more waits for further slots, so that short jobs come in batches.
 GATHER_SECONDS = 0.005
 BACKOFF_SECONDS_MAX = 10.0
+#: The length of a lease, until the server says it.
+LEASE_SECONDS = 30.0
 #: How often a worker that drains asks whether it still should.
 DRAIN_CHECK_SECONDS = 5.0
 
@@ -30,7 +32,7 @@ class Poller:
         claims: Claims,
         kinds: Sequence[str],
         wait: float,
-        take: Callable[[list[dict[str, Any]]], None],
+        take: Callable[[list[dict[str, Any]], float], bool],
         fail: Callable[[ApiError], None],
     ) -> None:
         self._api = api
@@ -42,8 +44,11 @@ class Poller:
         self._stop = threading.Event()
         #: Whether the server has answered a poll.
         self.has_polled = False
-        #: Whether the answer of the last poll is unknown: the server may have given out claims in it.
-        self.is_answer_lost = False
+        self._lease = LEASE_SECONDS
+        self._is_asking = False
+        #: An answer was lost. Until this moment the server may have given claims to this worker that it does not know of: the old poll
+        #: may wait on, and get some after the next one was answered.
+        self._resume_until = 0.0
         #: Whether an operator drains this worker: it takes no more jobs until it is resumed.
         self.is_draining = False
         self._thread = threading.Thread(target=self._run, name="lineclear-poller", daemon=True)
@@ -58,6 +63,15 @@ class Poller:
     def join(self, timeout: float) -> None:
         self._thread.join(timeout)
 
+    @property
+    def is_answer_lost(self) -> bool:
+        """Whether the server may have given out claims that the worker does not know of."""
+        return self._is_asking or time.monotonic() < self._resume_until
+
+    def expect_lost_claims(self, wait: float = 0.0) -> None:
+        """The server may have given out claims, or does so within `wait` seconds: the next polls ask for them."""
+        self._resume_until = max(self._resume_until, time.monotonic() + wait + self._lease)
+
     def _run(self) -> None:
         backoff = Backoff(longest=BACKOFF_SECONDS_MAX)
         while not self._stop.is_set():
@@ -65,11 +79,12 @@ class Poller:
                 self._poll()
                 backoff.reset()
             except NoAnswer as error:
+                self._lose_answer()
                 if not self._stop.is_set():
                     log.warning("no jobs could be asked for, and are asked for again: %s", error)
                     self._stop.wait(backoff.next(getattr(error, "retry_after", None)))
             except ApiError as error:
-                self.is_answer_lost = False
+                self._is_asking = False
                 if not self.has_polled and error.status < 500:
                     # A wrong token, or a kind that is not for this worker: people must do something.
                     self._fail(error)
@@ -78,6 +93,7 @@ class Poller:
                 self._stop.wait(backoff.next())
             except Exception:
                 # A defect, or an answer that is not of a Lineclear server.
+                self._lose_answer()
                 log.exception("the answer with jobs could not be read, and is asked for again")
                 self._stop.wait(backoff.next())
 
@@ -97,13 +113,21 @@ class Poller:
         if not free:
             return
         held = self._claims.known() if self.is_answer_lost else None
-        self.is_answer_lost = True
+        self._is_asking = True
+        asked_at = time.monotonic()
         found, is_draining = self._api.claim(self._kinds, free, self._wait_ms, held)
         if found:
-            self._take(found)
+            self._lease = found[0]["claim"]["lease_ms"] / 1000
+            if not self._take(found, asked_at):
+                self.expect_lost_claims()
         self.drain(is_draining)
-        self.is_answer_lost = False
+        self._is_asking = False
         self.has_polled = True
+
+    def _lose_answer(self) -> None:
+        if self._is_asking:
+            self._is_asking = False
+            self.expect_lost_claims(self._wait_ms / 1000)
 
     def _free_slots(self) -> int:
         free = self._claims.wait_for_slots(1, 1.0)

@@ -21,6 +21,12 @@ log = logging.getLogger("lineclear.worker")
 
 #: How often lines and progress of running jobs are sent.
 FLUSH_SECONDS = 1.0
+#: Pauses before outcomes are sent again that the server skipped, because other transactions hold the rows of their jobs.
+SKIPPED_SECONDS_MIN = 0.05
+SKIPPED_SECONDS_MAX = 1.0
+#: How long the first outcome waits for others while so many handlers run: short jobs that began together end together.
+GATHER_SECONDS = 0.003
+GATHER_HANDLERS = 4
 #: How long an outcome that cannot be sent is kept. The server decides whether it still counts.
 KEEP_SECONDS = 600.0
 SETTLE_BYTES_MAX = 4 * 1024 * 1024
@@ -42,6 +48,10 @@ class Reporter:
         self._changed: dict[tuple[str, int], Job] = {}
         self._lock = threading.Lock()
         self._flush_at = float("inf")
+        #: Claims whose outcomes the server skipped. They do not hold up others.
+        self._skipped: list[Claim] = []
+        self._skipped_at = float("inf")
+        self._skipped_pause = Backoff(SKIPPED_SECONDS_MIN, SKIPPED_SECONDS_MAX)
         self._stop_at: float | None = None
         self._thread = threading.Thread(target=self._run, name="lineclear-reporter", daemon=True)
 
@@ -73,18 +83,15 @@ class Reporter:
         backoff = Backoff()
         while True:
             pending += self._collect(wait=not pending)
+            pending += self._take_skipped()
             stopping = self._stop_at is not None
             try:
                 if pending or stopping or self._flush_at <= time.monotonic():
                     self._flush()
-                skipped: list[Claim] = []
                 while pending:
                     batch = _batch(pending)
-                    skipped += self._settle(batch)
+                    self._send_later(self._settle(batch))
                     del pending[: len(batch)]
-                if skipped:
-                    pending = skipped
-                    raise NoAnswer("their rows are locked")
                 backoff.reset()
             except Exception as error:
                 delay = backoff.next(getattr(error, "retry_after", None))
@@ -93,19 +100,36 @@ class Reporter:
                 log.warning("%s could not be sent, and are tried again: %s", what, error, exc_info=is_defect)
                 pending = self._still_worth_sending(pending)
                 time.sleep(min(delay, max(0.0, (self._stop_at or float("inf")) - time.monotonic())))
-            if self._stop_at is not None and (not pending or time.monotonic() >= self._stop_at):
-                if self._ended.empty():
+            if self._stop_at is not None:
+                is_done = not pending and not self._skipped
+                if (is_done or time.monotonic() >= self._stop_at) and self._ended.empty():
                     return
+
+    def _send_later(self, skipped: list[Claim]) -> None:
+        if skipped:
+            self._skipped += skipped
+            self._skipped_at = time.monotonic() + self._skipped_pause.next()
+        elif not self._skipped:
+            self._skipped_pause.reset()
+
+    def _take_skipped(self) -> list[Claim]:
+        """Those whose pause is over."""
+        if self._skipped_at > time.monotonic():
+            return []
+        due, self._skipped, self._skipped_at = self._skipped, [], float("inf")
+        return due
 
     def _collect(self, wait: bool) -> list[Claim]:
         """What has ended by now. Waits if there is nothing else to do."""
         found: list[Claim] = []
         try:
-            if wait and self._stop_at is None:
-                left = self._flush_at - time.monotonic()
+            if wait and (self._stop_at is None or self._skipped):
+                until = min(self._flush_at, self._skipped_at, self._stop_at or float("inf"))
+                left = until - time.monotonic()
                 first = self._ended.get(timeout=max(left, 0.0)) if left < float("inf") else self._ended.get()
                 if first is not None:
                     found.append(first)
+                    self._gather(found)
             while len(found) < CLAIMS_MAX:
                 claim = self._ended.get_nowait()
                 if claim is not None:
@@ -113,6 +137,15 @@ class Reporter:
         except Empty:
             pass
         return found
+
+    def _gather(self, found: list[Claim]) -> None:
+        if self._claims.active < GATHER_HANDLERS:
+            return
+        until = time.monotonic() + GATHER_SECONDS
+        while self._claims.active and len(found) < CLAIMS_MAX and (left := until - time.monotonic()) > 0:
+            claim = self._ended.get(timeout=left)
+            if claim is not None:
+                found.append(claim)
 
     def _still_worth_sending(self, pending: list[Claim]) -> list[Claim]:
         now = time.monotonic()

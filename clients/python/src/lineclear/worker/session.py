@@ -15,7 +15,7 @@ from lineclear.address import Address
 from lineclear.errors import ApiError, NoAnswer
 from lineclear.retry import Backoff
 from lineclear.transport import Connection, Pool
-from lineclear.worker import outcome, poller
+from lineclear.worker import late, outcome, poller
 from lineclear.worker.api import ClaimsApi, Identity
 from lineclear.worker.claims import STOP_SECONDS, Claim, Claims
 from lineclear.worker.clock import Clock
@@ -101,24 +101,42 @@ class Session:
 
     # Jobs
 
-    def _take(self, found: list[dict[str, Any]]) -> None:
-        """Starts the handlers of claims."""
+    def _take(self, found: list[dict[str, Any]], asked_at: float) -> bool:
+        """Starts the handlers of claims, for which a request of this moment asked. False: some are to be asked for again."""
         if self._poller.is_draining:
             # They came by a poll from before.
-            return self._release(found)
-        now = time.monotonic()
+            self._release(found)
+            return True
+        lease = found[0]["claim"]["lease_ms"] / 1000
+        renewed = late.Renewed(found, set(), asked_at, True)
+        if late.is_late(asked_at, lease):
+            # Others may have the jobs: the answer waited in a process that was stopped, or the request waited for long.
+            try:
+                renewed = late.renew(self._api, found, lease)
+            except (NoAnswer, ApiError) as error:
+                log.warning("%d jobs came late, and could not be renewed: %s", len(found), error)
+                return False
+        self._start(renewed)
+        return renewed.is_complete
+
+    def _start(self, renewed: late.Renewed) -> None:
         claims, strange = [], []
-        for raw in found:
+        for raw in renewed.claims:
             handler = self._handlers.get(raw["job"]["kind"])
             if handler is None:
                 strange.append(raw)
-            else:
-                claims.append(Claim(raw, handler, self, now))
+                continue
+            claim = Claim(raw, handler, self, renewed.at)
+            if claim.key in renewed.cancelled:
+                # Its handler does not begin.
+                claim.tell("cancelled")
+            claims.append(claim)
         self._release(strange)
         new = self._claims.add(claims)
         if not new:
             return
         self._renewer.wake_by(min(claim.renew_at for claim in new))
+        now = time.monotonic()
         self._clock.wake_by(min(min(c.trusted_until, now + (c.job.timeout or c.lease)) for c in new))
         coroutines = [claim for claim in new if claim.handler.is_async]
         functions = [claim for claim in new if not claim.handler.is_async]

@@ -54,6 +54,11 @@ fn answers_lost_by_python_lose_nothing_and_double_nothing() {
 }
 
 #[test]
+fn a_locked_row_holds_up_no_other_result_of_a_python_worker() {
+    passes("test_locked_rows");
+}
+
+#[test]
 fn a_python_worker_stops_in_order() {
     passes("test_shutdown");
 }

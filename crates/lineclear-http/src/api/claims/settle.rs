@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use super::{ClaimResult, ClaimResults, RECORDED, STALE, claims_at, node_of, stale_claim};
+use super::{ClaimResult, ClaimResults, RECORDED, SKIPPED, STALE, claims_at, node_of, stale_claim};
 use crate::App;
 use crate::api::json_body::JsonBodyUpTo;
 use crate::auth::Caller;
@@ -68,14 +68,15 @@ pub(super) async fn settled(
     }
     let written = app.client.settle_claims(node, outcomes).await?;
     lineclear::crash::point("claims.settled");
-    let status = |write: FencedWrite| match write {
-        FencedWrite::Recorded => RECORDED,
-        FencedWrite::Stale => STALE,
+    let status = |write: Option<FencedWrite>| match write {
+        Some(FencedWrite::Recorded) => RECORDED,
+        Some(FencedWrite::Stale) => STALE,
+        None => SKIPPED,
     };
     Ok(written.into_iter().map(status).collect())
 }
 
-/// Settles claims. A request whose response was lost can be repeated: what was recorded is `recorded` again. If every claim is stale, the
+/// Settles claims. A request whose response was lost can be repeated: what was recorded is `recorded` again; what was `skipped` must be. If every claim is stale, the
 /// response is 409 `stale_claim`, with the same list.
 #[utoipa::path(
     post, path = "/claims/settle", operation_id = "settle_claims", tag = "claims", request_body = SettleBody, security(("token" = ["worker"])),

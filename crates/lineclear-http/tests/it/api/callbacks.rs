@@ -125,6 +125,22 @@ async fn reports_are_recorded_before_and_after_the_lease_moves(served: &Served) 
     assert_eq!((stale.status, stale.code()), (409, "stale_claim".to_owned()), "neither has it: {stale:?}");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_result_of_a_job_whose_row_is_locked_is_skipped_until_it_is_free() {
+    let served = Served::postgres().await;
+    let one = Claimed::new(&served).await;
+    let token = one.token(&served, HOUR).await;
+    let (client, connection) = tokio_postgres::connect(served.url(), tokio_postgres::NoTls).await.unwrap();
+    tokio::spawn(connection);
+    client.batch_execute("begin; select from lineclear.background_job for update").await.unwrap();
+    let settle =
+        async || call(&served, one.reference, &token, "settle", json!({"outcome": "completed"})).await.json();
+    assert_eq!(settle().await, json!({"status": "skipped"}));
+    client.batch_execute("rollback").await.unwrap();
+    assert_eq!(settle().await, json!({"status": "recorded"}));
+    served.end().await;
+}
+
 async fn forged_expired_and_other_tokens_are_refused(served: &Served) {
     let (one, two) = (Claimed::new(served).await, Claimed::new(served).await);
     let (mine, others) = (one.token(served, HOUR).await, two.token(served, HOUR).await);

@@ -212,6 +212,46 @@ async fn a_claim_whose_answer_was_lost_is_not_forgotten_while_its_row_is_locked(
     served.end().await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_whose_row_is_locked_holds_up_no_other_result_of_its_worker() {
+    let served = Served::postgres().await;
+    let worker = Worker::ready(&served, &["invoice"]).await;
+    let (locked, free) =
+        (enqueue(&served, "invoice", json!(1)).await, enqueue(&served, "invoice", json!(2)).await);
+    let mut claims = worker.pull().await;
+    while claims.len() < 2 {
+        claims.extend(worker.pull().await);
+    }
+    let (client, connection) = tokio_postgres::connect(served.url(), tokio_postgres::NoTls).await.unwrap();
+    tokio::spawn(connection);
+    let lock = format!("begin; select from lineclear.background_job where id = {locked} for update");
+    client.batch_execute(&lock).await.unwrap();
+    let ends: Vec<Value> = claims
+        .iter()
+        .map(|claim| of(claim, json!({"outcome": "completed", "output": claim["job"]["input"]})))
+        .collect();
+    let settle = async || {
+        let answer = worker.call("settle", json!({"claims": ends})).await;
+        assert_eq!(answer.status, 200, "{answer:?}");
+        let answers = answer.json()["claims"].as_array().unwrap().clone();
+        let status = |job: &str| answers.iter().find(|one| one["job"] == job).unwrap()["status"].clone();
+        (status(&locked), status(&free))
+    };
+    for what in ["at once", "and again, while the row is locked"] {
+        assert_eq!(settle().await, (json!("skipped"), json!("recorded")), "{what}");
+    }
+    client.batch_execute("rollback").await.unwrap();
+    for what in ["when the row is free", "and again, because the answer was lost"] {
+        assert_eq!(settle().await, (json!("recorded"), json!("recorded")), "{what}");
+    }
+    for job in [&locked, &free] {
+        let detail = served.get(&path(job)).await.json();
+        assert_eq!(detail["state"], "completed", "{detail}");
+        assert_eq!(detail["executions"].as_array().unwrap().len(), 1, "it is recorded once: {detail}");
+    }
+    served.end().await;
+}
+
 async fn leases_are_renewed_until_the_claim_is_over(served: &Served) {
     let worker = Worker::ready(served, &["invoice"]).await;
     let job = enqueue(served, "invoice", json!({})).await;

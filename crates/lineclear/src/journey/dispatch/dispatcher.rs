@@ -14,6 +14,7 @@ use crate::builder;
 use crate::journey::claim::reclaim::{ReclaimCursor, reclaim_lost};
 use crate::journey::claim::renewer::lease;
 use crate::journey::dispatch::cursor::Cursor;
+use crate::journey::dispatch::known_lanes::KnownLanes;
 use crate::journey::execute::slots::Room;
 use crate::journey::execute::start::{start, start_waiting};
 use crate::journey::submit::routes::is_pull_route;
@@ -47,6 +48,9 @@ pub(crate) struct Dispatcher {
     pub(super) first_pulled: usize,
     /// Submitters that took no jobs at the last pass.
     pub(super) blocked: BTreeSet<Name>,
+    pub(super) known_lanes: KnownLanes,
+    /// Submitters and remote workers come before the slots of this node in every other pass.
+    lanes_first: bool,
     /// It was woken only because a remote worker asked for jobs.
     for_polls: bool,
     /// The routes that were polled last: marks hold for these.
@@ -117,6 +121,8 @@ impl Dispatcher {
             },
             first_pulled: 0,
             blocked: BTreeSet::new(),
+            known_lanes: KnownLanes::default(),
+            lanes_first: false,
             for_polls: false,
             polled: Vec::new(),
             reclaim_at: now,
@@ -146,6 +152,7 @@ impl Dispatcher {
         let (mut promote, mut reclaim) = (now >= self.promote_at, now >= self.reclaim_at);
         let mut routes: Vec<(Name, u32)> = self.routes.iter().map(|route| (route.clone(), 0)).collect();
         let mut all = routes.clone();
+        self.known_lanes.note_announced(shared.loop_store.announced_work());
         // Room of submitters and of remote workers that wait.
         let mut lanes = self.remote_lanes();
         let mut all_lanes = lanes.clone();
@@ -183,11 +190,8 @@ impl Dispatcher {
                 .collect();
             self.keep_waiting(&mut lanes, &work);
             self.hand_back(&work).await?;
-        } else if !lanes.is_empty() {
-            // One statement for all of them.
-            let asked = lanes.iter().map(|lane| lane.route.clone()).collect();
-            let work = shared.loop_store.poll_work_from(&mut PollCursor::default(), asked, 1).await?;
-            self.keep_waiting(&mut lanes, &work);
+        } else {
+            self.ask_about(&mut lanes).await?;
         }
         if promote {
             self.promote_at = now + tunable.poll;
@@ -198,6 +202,7 @@ impl Dispatcher {
             if reclaim_lost(&shared, &mut self.reclaims, PASS_MAX).await? > 0 {
                 routes = all.clone();
                 lanes = all_lanes.clone();
+                self.known_lanes.forget_empty();
                 // They rank first, and their groups have room.
                 self.cursors.clear();
             }
@@ -206,15 +211,22 @@ impl Dispatcher {
         if shared.promotion.take_promoted() {
             routes = all;
             lanes = std::mem::take(&mut all_lanes);
+            self.known_lanes.forget_empty();
             // Promoted jobs may rank first.
             self.cursors.values_mut().for_each(Cursor::restart);
         }
-        self.serve_lanes(lanes).await?;
         if hands_over {
+            self.serve_lanes(lanes).await?;
             let more = self.hand_over(routes).await?;
             return Ok(if more { HANDED_OVER.min(tunable.poll) } else { tunable.poll });
         }
+        // Neither waits for a backlog of the other each time, nor gets every place of a limit that both want.
+        self.lanes_first = !self.lanes_first;
+        if self.lanes_first {
+            self.serve_lanes(std::mem::take(&mut lanes)).await?;
+        }
         let has_slots = self.fill_slots(routes).await?;
+        self.serve_lanes(lanes).await?;
         // It was woken, perhaps for a group that it did not look at.
         let groups =
             self.cursors.values().filter_map(Cursor::groups_due_in).min().filter(|_| hurried && has_slots);
@@ -331,6 +343,7 @@ impl Dispatcher {
         self.give_back_at = Instant::now() + shared.tunable().poll;
         let back = shared.loop_store.give_back_unknown(shared.id, &shared.running.claims()).await?;
         if back > 0 {
+            self.known_lanes.forget_empty();
             tracing::warn!(node.id = %shared.id, jobs = back, "gave back jobs whose dispatch was not answered");
         }
         // The statement may still run in the database: leases may appear until one that it made has surely ended.

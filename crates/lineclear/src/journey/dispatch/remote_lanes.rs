@@ -1,7 +1,7 @@
 //! The part of the dispatcher for jobs that leave the node: the routes of submitters, and the kinds that remote workers wait for.
 //! Each has room of its own, so that a slow one takes no slot from others.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::time::Instant;
 
 use lineclear_model::Name;
@@ -14,11 +14,15 @@ use crate::journey::submit::polls::Poll;
 use crate::journey::submit::pull::release;
 use crate::journey::submit::routes::pull_route;
 use crate::journey::submit::transfer::Transfer;
-use crate::store::{Claim, Lease, PendingWork, StoreResult};
+use crate::store::{Claim, Lease, PendingWork, PollCursor, RouteWork, StoreResult};
 use crate::submitters::routing::Registered;
 
 /// Polls that one pass serves one by one.
 const DIRECT_MAX: u32 = 16;
+
+fn waits(route: &RouteWork) -> bool {
+    route.waits || route.handed > 0
+}
 
 /// A route whose jobs leave the node, and the jobs it has room for now.
 #[derive(Clone, Debug)]
@@ -60,14 +64,31 @@ impl Dispatcher {
         lanes.filter(|lane| lane.room > 0).collect()
     }
 
-    /// Keeps the lanes in which jobs wait.
+    /// Keeps the lanes in which jobs wait, with one statement for those of which that is not known.
+    pub(super) async fn ask_about(&mut self, lanes: &mut Vec<RemoteLane>) -> StoreResult<()> {
+        lanes.retain(|lane| !self.known_lanes.is_empty(&lane.route));
+        let is_unknown = |lane: &&RemoteLane| !self.known_lanes.has_backlog(&lane.route);
+        let asked: Vec<Name> = lanes.iter().filter(is_unknown).map(|lane| lane.route.clone()).collect();
+        if asked.is_empty() {
+            return Ok(());
+        }
+        // From the front: a later poll without a mark would find what this one does not.
+        let work = self.shared.loop_store.poll_work_from(&mut PollCursor::default(), asked, 1).await?;
+        for route in work.routes.iter().filter(|route| !waits(route)) {
+            self.known_lanes.note_empty(&route.route);
+        }
+        self.keep_waiting(lanes, &work);
+        Ok(())
+    }
+
+    /// Keeps the lanes in which jobs wait, and those that were not asked about.
     pub(super) fn keep_waiting(&self, lanes: &mut Vec<RemoteLane>, work: &PendingWork) {
-        let waits = |lane: &RemoteLane| {
-            work.routes.iter().any(|route| route.route == lane.route && (route.waits || route.handed > 0))
-        };
-        let none = lanes.iter().filter(|lane| !waits(lane)).filter_map(|lane| lane.pulled.clone());
+        let empty: HashSet<&Name> =
+            work.routes.iter().filter(|route| !waits(route)).map(|route| &route.route).collect();
+        let is_empty = |lane: &RemoteLane| empty.contains(&lane.route);
+        let none = lanes.iter().filter(|lane| is_empty(lane)).filter_map(|lane| lane.pulled.clone());
         self.shared.polls.none_waiting(none);
-        lanes.retain(waits);
+        lanes.retain(|lane| !is_empty(lane));
     }
 
     /// Leases jobs for submitters and remote workers, and hands them over.
@@ -78,7 +99,9 @@ impl Dispatcher {
                 None => {
                     let asked_at = Instant::now();
                     let lease = lease(&self.shared);
-                    let claims = self.lease_jobs(lane.route, Room::for_free(lane.room), lease).await?;
+                    let claims =
+                        self.lease_jobs(lane.route.clone(), Room::for_free(lane.room), lease).await?;
+                    self.known_lanes.note_dispatch(&lane.route, claims.len(), lane.room);
                     start(&self.shared.clone(), claims, asked_at, false, &self.settle);
                 }
             }
@@ -107,8 +130,8 @@ impl Dispatcher {
             return Ok(());
         }
         let length = lease(&shared).length;
-        let claims = self.lease_jobs(route, Room::for_free(room), lease(&shared)).await?;
-        self.note_lane(&kind, claims.len(), room);
+        let claims = self.lease_jobs(route.clone(), Room::for_free(room), lease(&shared)).await?;
+        self.note_lane(&kind, &route, claims.len(), room);
         let (shares, left) = shared.polls.divide(&kind, claims);
         release(&shared, shared.id, left);
         let transfer = |claim: &Claim, holder| Transfer {
@@ -141,8 +164,8 @@ impl Dispatcher {
         let shared = self.shared.clone();
         let (worker, slots) = (poll.worker, poll.slots);
         let lease = Lease { node: worker, length: lease(&shared).length };
-        let claims = self.lease_jobs(route, Room::for_free(slots), lease).await?;
-        self.note_lane(kind, claims.len(), slots);
+        let claims = self.lease_jobs(route.clone(), Room::for_free(slots), lease).await?;
+        self.note_lane(kind, &route, claims.len(), slots);
         if claims.is_empty() {
             shared.polls.put_back(poll);
             return Ok(false);
@@ -154,7 +177,8 @@ impl Dispatcher {
     }
 
     /// Remembers whether more jobs of a kind may wait.
-    fn note_lane(&self, kind: &Name, got: usize, room: u32) {
+    fn note_lane(&mut self, kind: &Name, route: &Name, got: usize, room: u32) {
+        self.known_lanes.note_dispatch(route, got, room);
         if got < room as usize {
             self.shared.polls.none_waiting(std::iter::once(kind.clone()));
         } else {

@@ -57,6 +57,7 @@ impl Store {
             return Ok(());
         }
         let locked = self.run(WakeKeys(keys)).await?;
+        self.note_work();
         if !locked.is_empty() {
             tokio::spawn(wake_later(self.clone(), locked));
         }

@@ -43,14 +43,15 @@ pub(crate) async fn end_overdue(
         return Ok(0);
     }
     let overdue = shared.loop_store.overdue_accepted(&holders, before, since, most).await?;
-    let found = overdue.len();
     let mut by_holder: HashMap<NodeId, Vec<(ClaimRef, Outcome)>> = HashMap::new();
     for (holder, claim) in overdue {
         by_holder.entry(holder).or_default().push((claim, Outcome::TimedOut));
     }
     let client = Client { shared: shared.clone() };
+    let mut settled = 0;
     for (holder, outcomes) in by_holder {
-        client.settle_claims(holder, outcomes).await?;
+        // One whose row is locked is found again.
+        settled += client.settle_claims(holder, outcomes).await?.iter().flatten().count();
     }
-    Ok(found)
+    Ok(settled)
 }

@@ -15,7 +15,7 @@ use crate::store::{Claim, NodeId};
 /// Polls that wait on one node at most.
 pub const POLLS_MAX: usize = 20_000;
 /// How long a kind without waiting jobs is not looked at again because of a new poll. Queued jobs are announced.
-const EMPTY_FOR: Duration = Duration::from_secs(1);
+pub(crate) const EMPTY_FOR: Duration = Duration::from_secs(1);
 /// A poll for so many jobs of a backlog is served by itself.
 const MANY_SLOTS: u32 = 20;
 

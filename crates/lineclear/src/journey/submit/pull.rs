@@ -186,7 +186,8 @@ impl WaitingPoll {
             () = self.shared.stopping.cancelled() => Some(Err(PullError::Stopping)),
         };
         self.shared.polls.remove(self.id);
-        // What came at the last moment counts.
+        // What came at the last moment counts; what comes later goes back.
+        receiver.close();
         let late = receiver.try_recv().ok();
         self.receiver = None;
         match (late, answer) {

@@ -12,12 +12,17 @@ use crate::handler::KindOptions;
 use crate::journey::claim::renew::claim_columns;
 use crate::journey::claim::renewer::lease;
 use crate::journey::execute::policy;
+use crate::journey::settle::is_locked;
 use crate::journey::submit::claim_token::BadClaimToken;
 use crate::node::{Event, JobEvent, metrics};
 use crate::store::{
     Claim, ClaimRef, FencedWrite, JobId, Lease, ManifestId, NodeId, Renewal, Settlement, Store, StoreResult,
 };
 use crate::validate;
+
+/// How long the settlement of a remote worker waits for a lock: about as long as another settler holds one. The
+/// worker's other results wait meanwhile.
+const LOCKED_PATIENCE: Duration = Duration::from_millis(200);
 
 /// What decides how a claim is settled. None of it changes while the claim lasts, but for the holder, when a submitter passes its lease on.
 #[derive(Clone)]
@@ -102,14 +107,19 @@ impl Client {
         known.unwrap_or_else(|| self.shared.routing.defaults.clone())
     }
 
-    /// Judges outcomes by the retry policies of their jobs, and settles them. The answers are in the order of the outcomes.
+    /// Judges outcomes by the retry policies of their jobs, and settles them. The answers are in the order of the outcomes. `None`: another
+    /// transaction holds the job's row, and nothing was changed; settle it again.
     pub async fn settle_claims(
         &self,
         node: NodeId,
         outcomes: Vec<(ClaimRef, Outcome)>,
-    ) -> StoreResult<Vec<FencedWrite>> {
+    ) -> StoreResult<Vec<Option<FencedWrite>>> {
         let shared = &self.shared;
         let claims: Vec<ClaimRef> = outcomes.iter().map(|(claim, _)| *claim).collect();
+        validate::check_batch(claims.len())?;
+        if claims.is_empty() {
+            return Ok(Vec::new());
+        }
         // This node gave most of them out itself; the others come from the database.
         let (mut facts, unknown) = shared.remote_workers.facts_of(&claims);
         facts.extend(shared.store.claim_facts(&unknown).await?);
@@ -131,12 +141,19 @@ impl Client {
             Settlement { claim, manifest: facts.manifest, outcome, verdict, note: None, ran: None }
         };
         let settlements: Vec<Settlement> = outcomes.into_iter().map(settlement).collect();
-        let answers = shared.store.settle(node, settlements.clone()).await?;
+        let results = shared.store.settle_within(node, &settlements, LOCKED_PATIENCE).await;
+        shared.store.note_successes().await?;
+        let answer = |result: StoreResult<FencedWrite>| match result {
+            locked if is_locked(&locked) => Ok(None),
+            result => result.map(Some),
+        };
+        let answers: Vec<Option<FencedWrite>> =
+            results.into_iter().map(answer).collect::<StoreResult<_>>()?;
+        let settled = || settlements.iter().zip(&answers).filter(|(_, answer)| answer.is_some());
+        let claims: Vec<ClaimRef> = settled().map(|(settlement, _)| settlement.claim).collect();
         shared.remote_workers.forget_claims(&claims);
-        shared.waiters.settled(settlements.iter().map(|settlement| settlement.claim.job));
-        for (settlement, _) in
-            settlements.iter().zip(&answers).filter(|(_, answer)| **answer == FencedWrite::Recorded)
-        {
+        shared.waiters.settled(claims.iter().map(|claim| claim.job));
+        for (settlement, _) in settled().filter(|(_, answer)| **answer == Some(FencedWrite::Recorded)) {
             let Some(kind) = facts.get(&settlement.claim).and_then(|facts| facts.kind.clone()) else {
                 continue;
             };
@@ -146,7 +163,7 @@ impl Client {
                 shared.hooks.tell(|| JobEvent { job: settlement.claim.job, kind, event });
             }
         }
-        let stale = answers.iter().filter(|answer| **answer == FencedWrite::Stale).count();
+        let stale = answers.iter().filter(|answer| **answer == Some(FencedWrite::Stale)).count();
         if stale > 0 {
             metrics::stale(stale);
         }

@@ -154,7 +154,7 @@ on_each_store! {
         let late = submitter.got()[0].token.clone().unwrap();
         let (claim, holders) = node.client().verify_claim_token(&late).await.unwrap().unwrap();
         let answer = node.client().settle_claims(holders[0], vec![(claim, Outcome::Cancelled)]).await.unwrap();
-        assert_eq!(answer, [lineclear::store::FencedWrite::Stale]);
+        assert_eq!(answer, [Some(lineclear::store::FencedWrite::Stale)]);
         node.stop().await;
     }
 
