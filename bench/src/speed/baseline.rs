@@ -52,7 +52,8 @@ impl BareConnection {
         loop {
             // As a dispatcher that reads all groups of the gated lane, of which there are none.
             let (all_groups, groups, groups_max) = (true, Vec::<i64>::new(), 100_i64);
-            let asked: [&(dyn ToSql + Sync); 10] = [
+            let leased_ahead = false;
+            let asked: [&(dyn ToSql + Sync); 11] = [
                 &"main",
                 &BATCH,
                 &node.0,
@@ -63,6 +64,7 @@ impl BareConnection {
                 &all_groups,
                 &groups,
                 &groups_max,
+                &leased_ahead,
             ];
             let rows = self.client.query(&self.dispatch, &asked).await?;
             // A row without an id means that there was no job.
@@ -77,9 +79,10 @@ impl BareConnection {
             let jobs = ids.len();
             let word = |word: &'static str| vec![word; jobs];
             let (none, delays) = (vec![None::<&str>; jobs], vec![0_i64; jobs]);
-            let (verdicts, outcomes) = (word("complete"), word("completed"));
-            let columns: [&(dyn ToSql + Sync); 11] =
-                [&node.0, &ids, &claims, &verdicts, &outcomes, &none, &none, &none, &none, &delays, &none];
+            let (verdicts, outcomes, ran_us) = (word("complete"), word("completed"), vec![None::<i64>; jobs]);
+            let columns: [&(dyn ToSql + Sync); 12] = [
+                &node.0, &ids, &claims, &verdicts, &outcomes, &none, &none, &none, &none, &delays, &none, &ran_us,
+            ];
             let settled = self.client.query(&self.settle, &columns).await?.len();
             ensure!(settled == jobs, "{settled} of {jobs} jobs were settled");
             drained += jobs as u64;

@@ -70,7 +70,8 @@ async fn full_groups(pg: &Pg, groups: u32) {
 fn dispatch_open(groups: Option<Vec<i64>>) -> Vec<Value> {
     let request = vec![text("main"), int(10), int(1), int(30_000)];
     let lane = vec![Value::Bool(false), Value::Bool(true), int(FRONT), Value::Bool(groups.is_none())];
-    [request, lane, vec![Value::Ints(groups.unwrap_or_default()), int(100)]].concat()
+    let leased_ahead = Value::Bool(false);
+    [request, lane, vec![Value::Ints(groups.unwrap_or_default()), int(100), leased_ahead]].concat()
 }
 
 #[tokio::test]

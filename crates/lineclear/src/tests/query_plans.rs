@@ -32,7 +32,7 @@ fn claims(values: Vec<Value>) -> Params {
 
 fn renewals() -> Params {
     let mut params = claims(vec![int(1), int(30_000)]);
-    params.batch.push(Column::Ints(vec![Some(60_000); 50]));
+    params.batch.extend([60_000, 10].map(|ms| Column::Ints(vec![Some(ms); 50])));
     params
 }
 
@@ -42,6 +42,7 @@ fn settlements() -> Params {
     params.batch.extend([texts("complete"), texts("completed")]);
     params.batch.extend((0..4).map(|_| Column::Texts(vec![None; 50])));
     params.batch.extend([Column::Ints(vec![Some(0); 50]), Column::Texts(vec![None; 50])]);
+    params.batch.push(Column::Ints(vec![Some(10); 50]));
     params
 }
 
@@ -98,7 +99,9 @@ fn cases() -> Vec<Case> {
     let dispatch = || vec![text("main"), int(100), int(1), int(30_000)];
     let keys = Value::Texts(vec!["k1".to_owned()]);
     let gated = [dispatch(), vec![Value::Ints(vec![2, 3]), keys, int(100)]].concat();
-    let groups = |all: bool, groups: Vec<i64>| vec![Value::Bool(all), Value::Ints(groups), int(100)];
+    let leased_ahead = Value::Bool(false);
+    let groups =
+        |all: bool, groups: Vec<i64>| vec![Value::Bool(all), Value::Ints(groups), int(100), leased_ahead.clone()];
     let open = [dispatch(), vec![Value::Bool(false), Value::Bool(true), int(i64::MIN)]].concat();
     let (all_groups, two_groups) = (groups(true, Vec::new()), groups(false, vec![2, 3]));
     let mark = Value::Time(Some(recently()));
