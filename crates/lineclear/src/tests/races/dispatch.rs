@@ -47,6 +47,28 @@ async fn who_waited_for_the_global_gate_counts_what_was_committed_meanwhile() {
 }
 
 #[tokio::test]
+async fn a_lease_counts_from_the_moment_that_the_gate_is_held() {
+    let pg = Pg::open().await;
+    pg.group(GLOBAL_GROUP, 2).await;
+    pg.store.enqueue_many(vec![job(); 2]).await.unwrap();
+    let (_, open) = pg.begin(&DispatchGated::new(wants(1))).await;
+    let store = pg.store.clone();
+    let second = tokio::spawn(async move {
+        store.dispatch_into_lease(Dispatch::new(main_route(), 1), lease(2)).await.unwrap()
+    });
+    pg.until_a_session_waits().await;
+    tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+    let held_until = pg.number("select (extract(epoch from clock_timestamp()) * 1000)::bigint").await;
+    open.commit().await;
+    let job = second.await.unwrap().remove(0).job.0;
+    let ends = format!(
+        "select (extract(epoch from due_at) * 1000)::bigint from lineclear.background_job where id = {job}"
+    );
+    let length = i64::try_from(lease(2).length.as_millis()).unwrap();
+    assert!(pg.number(&ends).await >= held_until + length, "the wait for the gate is no part of it");
+}
+
+#[tokio::test]
 async fn a_keyed_job_is_not_started_beside_one_that_is_just_being_started() {
     let pg = Pg::open().await;
     let keyed = NewJob { limit_key: Some("k".to_owned()), ..job() };

@@ -52,6 +52,16 @@ on_each_store! {
         workers.stop().await;
     }
 
+    async fn a_dispatcher_takes_back_what_no_worker_claims_within_a_lease(db) {
+        let lease = Duration::from_millis(1500);
+        let options = NodeOptions { dispatch_ahead: 1, lease, renewal: lease / 4, ..with(&[Role::Dispatcher]) };
+        let dispatcher = Lineclear::builder().store(&db.url).options(options).start().await.unwrap();
+        let job = dispatcher.enqueue("noop", &()).await.unwrap().id;
+        until("it is handed over", async || db.state(&dispatcher, job).await == Some(JobState::Ready)).await;
+        until("it waits again", async || db.state(&dispatcher, job).await == Some(JobState::Queued)).await;
+        dispatcher.stop().await;
+    }
+
     async fn a_job_of_an_unknown_kind_is_parked_and_runs_when_a_node_knows_it(db) {
         let old = Lineclear::builder().store(&db.url).options(quick()).kind("old", noop).start().await.unwrap();
         let job = old.enqueue("new", &()).await.unwrap().id;
