@@ -58,9 +58,9 @@ impl Client {
         &self.shared.info.incarnation
     }
 
-    /// Jobs that the node runs now.
+    /// Jobs that the node runs now, without those that it has leased ahead.
     pub fn running(&self) -> usize {
-        self.shared.running.count()
+        self.shared.running.count_running()
     }
 
     /// Waits until the node is told to stop; it may still run jobs then.

@@ -8,8 +8,9 @@ select m.id, m.topic, m.key, m.payload::text, m.headers::text, m.trace, m.delive
 from unnest($2::bigint[], $3::bigint[]) as gap (first_id, last_id)
 cross join lateral (
   select * from {schema}.outbox_message o
-  where o.outbox = $1::text and o.ready and o.id between gap.first_id and gap.last_id and o.id <> all ($4::bigint[])
-  order by o.id
+  where o.ready and (o.outbox, o.id) >= ($1::text, gap.first_id) and (o.outbox, o.id) <= ($1::text, gap.last_id)
+    and o.id <> all ($4::bigint[])
+  order by o.outbox, o.id
   limit $5::bigint
 ) m
 order by m.id

@@ -6,6 +6,7 @@ mod events;
 mod kills;
 mod late;
 mod metrics;
+mod plans;
 mod retention;
 mod singleton;
 mod slow;

@@ -66,7 +66,7 @@ pub(crate) fn of_node(shared: &Shared) -> Vec<SubmitterInfo> {
     let mut all = vec![SubmitterInfo {
         name: "local".to_owned(),
         kinds: kinds(&|to| *to == Destination::Local),
-        in_flight: shared.running.count_of(None),
+        in_flight: shared.running.count_here(),
         capacity: shared.tunable().slots,
         status: SubmitterStatus::ready("handlers of this node"),
         is_host: false,
@@ -104,7 +104,7 @@ pub(crate) fn registered(shared: &Shared) -> impl Iterator<Item = SubmitterInfo>
     shared.routing.submitters.values().map(|to| SubmitterInfo {
         name: to.name.to_string(),
         kinds: kinds_of(shared, &|of| *of == Destination::Submitter(to.name.clone())),
-        in_flight: shared.running.count_of(Some(&to.name)),
+        in_flight: shared.running.count_of(&to.name),
         capacity: to.capacity(),
         status: to.status(),
         is_host: false,

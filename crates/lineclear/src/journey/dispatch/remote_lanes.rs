@@ -46,7 +46,7 @@ impl Dispatcher {
         }
         let room_of = |name: &Name| {
             let capacity = shared.routing.submitter(name).map_or(0, Registered::capacity);
-            capacity.saturating_sub(shared.running.count_of(Some(name)))
+            capacity.saturating_sub(shared.running.count_of(name))
         };
         // Another one begins each time.
         if !self.submitters.is_empty() {

@@ -42,6 +42,12 @@ struct Job {
     unsettled: Option<usize>,
 }
 
+impl Job {
+    fn runs_here(&self) -> bool {
+        self.begun_at.is_some() && self.unsettled.is_none() && self.submitter.is_none()
+    }
+}
+
 /// Jobs whose handlers have ended, and whose outcomes are not written yet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Unsettled {
@@ -158,9 +164,20 @@ impl ActiveJobs {
         self.jobs().len()
     }
 
-    /// Jobs that a submitter has, or, without one, jobs that run here.
-    pub(crate) fn count_of(&self, submitter: Option<&Name>) -> u32 {
-        let count = self.jobs().values().filter(|job| job.submitter.as_ref() == submitter).count();
+    /// Jobs that run: not those that are leased ahead, and not those whose outcome is to be written.
+    pub(crate) fn count_running(&self) -> usize {
+        self.jobs().values().filter(|job| job.submitter.is_some() || job.runs_here()).count()
+    }
+
+    /// Jobs whose handlers run here.
+    pub(crate) fn count_here(&self) -> u32 {
+        let here = self.jobs().values().filter(|job| job.runs_here()).count();
+        u32::try_from(here).unwrap_or(u32::MAX)
+    }
+
+    /// Jobs that a submitter has.
+    pub(crate) fn count_of(&self, submitter: &Name) -> u32 {
+        let count = self.jobs().values().filter(|job| job.submitter.as_ref() == Some(submitter)).count();
         u32::try_from(count).unwrap_or(u32::MAX)
     }
 
