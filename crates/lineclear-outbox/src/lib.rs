@@ -86,6 +86,7 @@
 //! | `message.rs` | a message to write |
 //! | `postgres.rs`, `sqlite.rs`, `mysql.rs` | writing in your transaction; the statements of a runner |
 //! | `runner.rs`, `window.rs` | one runner: reads, delivers, records; order per key |
+//! | `partitions.rs`, `runner/partitions.rs`, `runner/balance.rs` | partitions of an outbox, and the nodes that share them |
 //! | `delivery.rs` | what a sink gets, and its errors |
 //! | `inspect.rs` | list, show, replay, discard |
 //! | `inbox.rs` | for receivers: each delivery once |
@@ -102,6 +103,7 @@ mod inspect;
 mod message;
 mod options;
 mod outbox;
+mod partitions;
 mod runner;
 mod runner_task;
 mod sending;
@@ -126,6 +128,7 @@ pub use inspect::{Counts, MessageState, MessageView, Outboxes, Swept};
 pub use message::{HEADERS_BYTES_MAX, Message, NAME_BYTES_MAX, PAYLOAD_BYTES_MAX};
 pub use options::OutboxOptions;
 pub use outbox::Outbox;
+pub use partitions::PARTITIONS_MAX;
 pub use runner::{Runner, Sink};
 #[cfg(feature = "postgres")]
 pub use subscriptions::PostgresHandler;
