@@ -81,7 +81,8 @@ impl BareConnection {
             let (none, delays) = (vec![None::<&str>; jobs], vec![0_i64; jobs]);
             let (verdicts, outcomes, ran_us) = (word("complete"), word("completed"), vec![None::<i64>; jobs]);
             let columns: [&(dyn ToSql + Sync); 12] = [
-                &node.0, &ids, &claims, &verdicts, &outcomes, &none, &none, &none, &none, &delays, &none, &ran_us,
+                &node.0, &ids, &claims, &verdicts, &outcomes, &none, &none, &none, &none, &delays, &none,
+                &ran_us,
             ];
             let settled = self.client.query(&self.settle, &columns).await?.len();
             ensure!(settled == jobs, "{settled} of {jobs} jobs were settled");

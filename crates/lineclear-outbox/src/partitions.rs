@@ -79,7 +79,17 @@ mod tests {
         for name in ["orders/0", "orders/63", "a.b-c_d/7"] {
             assert!(is_partition(name), "{name}");
         }
-        for name in ["orders", "orders/", "orders/64", "orders/01", "orders/+1", "orders/1/2", "/1", "a b/1", "orders/x"] {
+        for name in [
+            "orders",
+            "orders/",
+            "orders/64",
+            "orders/01",
+            "orders/+1",
+            "orders/1/2",
+            "/1",
+            "a b/1",
+            "orders/x",
+        ] {
             assert!(!is_partition(name), "{name}");
         }
         assert!(check_name("orders/0").is_err(), "no outbox can be opened under such a name");

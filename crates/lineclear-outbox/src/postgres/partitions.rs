@@ -12,8 +12,7 @@ use crate::error::OutboxError;
 use crate::partitions::{PARTITIONS_MAX, partition_name};
 
 /// It is longer than the second after which a vacuum gives way.
-const LOCK: &str =
-    "begin isolation level read committed; set local lock_timeout = '5s'; lock table {schema}.outbox_message in share row exclusive mode";
+const LOCK: &str = "begin isolation level read committed; set local lock_timeout = '5s'; lock table {schema}.outbox_message in share row exclusive mode";
 
 impl PostgresStore {
     /// 1: it has none.

@@ -78,7 +78,9 @@ impl Balance {
             let number = record.name.strip_prefix(&self.prefix).and_then(|number| number.parse().ok());
             let Some(number) = number else { continue };
             match record.state {
-                RunnerState::Running | RunnerState::Failing => loads.entry(record.holder()).or_default().held += 1,
+                RunnerState::Running | RunnerState::Failing => {
+                    loads.entry(record.holder()).or_default().held += 1
+                }
                 RunnerState::Waiting => drop(loads.entry(record.holder()).or_default().waits.insert(number)),
                 RunnerState::Stopped => {}
             }
@@ -134,7 +136,13 @@ mod tests {
                 let before = moves;
                 for at in 0..held.len() {
                     let mine: Vec<u32> = (0..u32::try_from(held[at]).unwrap()).collect();
-                    let rest: Vec<usize> = held.iter().copied().enumerate().filter(|(other, _)| *other != at).map(|(_, held)| held).collect();
+                    let rest: Vec<usize> = held
+                        .iter()
+                        .copied()
+                        .enumerate()
+                        .filter(|(other, _)| *other != at)
+                        .map(|(_, held)| held)
+                        .collect();
                     let Some((_, to, _)) = choice(&mine, others(&rest)) else { continue };
                     let to: usize = to.trim_start_matches("node-").parse().unwrap();
                     held[at] -= 1;

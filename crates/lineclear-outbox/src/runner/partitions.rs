@@ -108,8 +108,10 @@ impl<R: Fn(Outbox) -> RunnerTask> Supervisor<R> {
     async fn follow(&mut self) -> Result<(), OutboxError> {
         let numbers = self.outbox.store.partitions_to_run(&self.outbox.name).await?.unwrap_or_default();
         self.start_missing(&numbers)?;
-        let gone: Vec<RunnerTask> =
-            lock(&self.tasks).extract_if(.., |number, _| !numbers.contains(number)).map(|(_, task)| task).collect();
+        let gone: Vec<RunnerTask> = lock(&self.tasks)
+            .extract_if(.., |number, _| !numbers.contains(number))
+            .map(|(_, task)| task)
+            .collect();
         if !gone.is_empty() {
             tracing::info!(outbox = %self.outbox.name, count = gone.len(), "partitions are gone: their runners stop");
             RunnerTask::stop_all(gone).await?;

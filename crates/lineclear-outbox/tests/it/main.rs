@@ -6,6 +6,7 @@ mod events;
 mod kills;
 mod late;
 mod metrics;
+mod partitions;
 mod retention;
 mod singleton;
 mod slow;

@@ -100,8 +100,9 @@ fn cases() -> Vec<Case> {
     let keys = Value::Texts(vec!["k1".to_owned()]);
     let gated = [dispatch(), vec![Value::Ints(vec![2, 3]), keys, int(100)]].concat();
     let leased_ahead = Value::Bool(false);
-    let groups =
-        |all: bool, groups: Vec<i64>| vec![Value::Bool(all), Value::Ints(groups), int(100), leased_ahead.clone()];
+    let groups = |all: bool, groups: Vec<i64>| {
+        vec![Value::Bool(all), Value::Ints(groups), int(100), leased_ahead.clone()]
+    };
     let open = [dispatch(), vec![Value::Bool(false), Value::Bool(true), int(i64::MIN)]].concat();
     let (all_groups, two_groups) = (groups(true, Vec::new()), groups(false, vec![2, 3]));
     let mark = Value::Time(Some(recently()));

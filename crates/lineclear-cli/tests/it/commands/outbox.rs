@@ -92,6 +92,47 @@ async fn messages_are_listed_shown_replayed_and_discarded() {
     .await;
 }
 
+/// On the database, and through a server.
+#[tokio::test(flavor = "multi_thread")]
+async fn partitions_are_shown_and_replayed_under_their_names() {
+    let (database, dir) = (fresh_postgres().await, tempfile::tempdir().unwrap());
+    let outbox = Outbox::open_named(database.url(), "orders").await.unwrap();
+    outbox.partitioned(2).await.unwrap();
+    write(database.url(), &["a", "b", "c", "d", "e", "f", "g", "h"], "orders").await;
+    let sink = |_: Delivery| std::future::ready(Err::<(), _>(DeliveryError::reject("unknown customer")));
+    let runner = outbox.start(sink).await.unwrap();
+    let partitions = outbox.partitions().await.unwrap();
+    let dead = async || {
+        let mut dead = Vec::new();
+        for partition in &partitions {
+            dead.push(partition.counts().await.unwrap().dead);
+        }
+        dead
+    };
+    while dead().await.iter().sum::<u64>() < 8 {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    runner.stop().await.unwrap();
+    let dead = dead().await;
+    let (mut server, address) = serve(&dir, &["--db", database.url()]).await;
+    let address = format!("http://{address}");
+    for (partition, way) in [(0, ["--db", database.url()]), (1, ["--server", &address])] {
+        let run = |args: &[&str]| at(&dir, &[&["outbox"], args, way.as_slice()].concat());
+        let (name, count) = (format!("orders/{partition}"), dead[partition]);
+        assert!(run(&["list"]).out.contains(&format!("\n{name}\t")), "{}", run(&["list"]).out);
+        let shown = run(&["show", &name, "--state", "dead"]).out;
+        assert_eq!(shown.matches("unknown customer").count() as u64, count, "{shown}");
+        let replayed = run(&["replay", &name, "--all", "--yes", "--json"]).out;
+        assert!(
+            replayed.contains(&format!("\"count\":{count}"))
+                || replayed.contains(&format!("\"count\": {count}")),
+            "{replayed}"
+        );
+    }
+    server.terminate().unwrap();
+    assert!(server.wait_for_exit(Duration::from_secs(60)).await.unwrap().success());
+}
+
 /// Answers every request with 204, and passes its text on.
 fn receiver() -> (u16, mpsc::Receiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
