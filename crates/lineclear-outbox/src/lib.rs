@@ -40,8 +40,10 @@
 //! - An attempt that is cut off by the end of its node is not charged.
 //! - The runner records results only while it holds its lock: the transaction is [fenced](lineclear_lock::Fence).
 //!
-//! Not promised: the order of messages without a key; the order of messages of one key that two transactions write at the same time; that a
-//! message which ends the whole process is found out.
+//! On PostgreSQL, an outbox can be [partitioned](Outbox::partitioned): by their keys its messages are spread over several runners, which nodes share.
+//!
+//! Not promised: the order of messages without a key; the order of messages of one key that two transactions write at the same time, or that are
+//! written past a change of the number of partitions, as the guide says; that a message which ends the whole process is found out.
 //!
 //! # Events and subscriptions
 //!
