@@ -57,6 +57,12 @@ impl Outboxes {
                 config.bad("outbox", "an outbox needs a database that programs write to, not one in memory")
             );
         }
+        let has_partitions = |checked: &Checked| checked.partitions.is_some_and(|partitions| partitions > 1);
+        if !config.text("db").starts_with("postgres")
+            && let Some((name, _)) = self.0.iter().find(|(_, checked)| has_partitions(checked))
+        {
+            return Err(config.bad("outbox", &format!("{name}: `partitions` needs a database in PostgreSQL")));
+        }
         let (mut all, mut wrong, sources) = (BTreeMap::new(), Vec::new(), kinds::sources(config));
         for (name, checked) in &self.0 {
             let Target::Webhook { secrets, .. } = &checked.target else { continue };
@@ -85,6 +91,12 @@ impl Outboxes {
             let outbox = Outbox::open_named(config.text("db"), name)
                 .await
                 .map_err(|error| failed(error.to_string()))?;
+            if let Some(partitions) = checked.partitions.filter(|_| config.text("db").starts_with("postgres"))
+                && let Err(error) = outbox.partitioned(partitions).await
+            {
+                // The jobs of this server do not wait for that.
+                tracing::warn!(outbox = %name, partitions, %error, "the number of partitions stays as it is; the next start tries again");
+            }
             let options = checked.options.clone();
             let runner = match &checked.target {
                 Target::Jobs { kind } => {
@@ -129,7 +141,7 @@ mod tests {
     #[test]
     fn outboxes_are_read() {
         let text = format!(
-            r#"{{"main": {{"sink": "jobs"}}, "mail": {{"sink": "jobs", "kind": "mail.send", "concurrency": 4, "attempts_max": 3}},
+            r#"{{"main": {{"sink": "jobs", "partitions": 4}}, "mail": {{"sink": "jobs", "kind": "mail.send", "concurrency": 4, "attempts_max": 3}},
                 "billing": {{"sink": "webhook", "url": "https://billing.internal/events", "secrets": ["{SECRET}", {{"$secret": "billing"}}],
                   "timeout": "5s", "lock_ttl": "20s", "keep_dead": "90d"}}}}"#
         );
@@ -137,6 +149,7 @@ mod tests {
         assert_eq!(outboxes.0.keys().collect::<Vec<_>>(), ["billing", "mail", "main"]);
         assert_eq!((outboxes.0["mail"].options.concurrency, outboxes.0["mail"].options.attempts_max), (4, 3));
         assert_eq!(outboxes.0["billing"].options.timeout, std::time::Duration::from_secs(5));
+        assert_eq!((outboxes.0["main"].partitions, outboxes.0["mail"].partitions), (Some(4), None));
         assert!(Outboxes::parse(" ").unwrap().0.is_empty());
     }
 
@@ -145,7 +158,7 @@ mod tests {
         let text = r#"{"a": {"sink": "kafka"}, "b": {"sink": "webhook", "url": "ftp://x", "timeout": "soon"}, "c": {"kind": "x"},
             "d": {"sink": "jobs", "kind": "A b", "url": "https://x"}, "e f": {"sink": "jobs"},
             "g": {"sink": "webhook", "url": "https://x", "secrets": ["hunter2-hunter2"], "kind": "x"},
-            "h": {"sink": "jobs", "concurrency": 0, "attempts_max": 0}, "i": {"sink": "jobs", "topic": "x"}}"#;
+            "h": {"sink": "jobs", "concurrency": 0, "attempts_max": 0, "partitions": 65}, "i": {"sink": "jobs", "topic": "x"}}"#;
         let error = Outboxes::parse(text).unwrap_err();
         for part in [
             "a: `sink` must be \"jobs\" or \"webhook\"",
@@ -159,6 +172,7 @@ mod tests {
             "g: `kind` belongs to the sink \"jobs\"",
             "g: `secrets`: a secret is written as",
             "h: `concurrency` must be 1 to 10,000",
+            "h: `partitions` must be 1 to 64",
             "i: unknown field",
         ] {
             assert!(error.contains(part), "{part}: {error}");

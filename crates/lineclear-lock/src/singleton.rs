@@ -151,6 +151,12 @@ impl Singleton {
         self.election.resign();
     }
 
+    /// Stops the work on this node, and leaves it to the one with this [holder](Locks::holder). If that one has not taken it within five seconds,
+    /// any node may.
+    pub fn hand_over_to(&self, holder: &str) {
+        self.election.resign_to(holder);
+    }
+
     /// Waits for the lock, runs `work` while this node holds it, and waits again, until `stop`.
     ///
     /// Work must end soon after [`Term::ending`], and is dropped where it stands when the lock is lost, before another node can start it; see

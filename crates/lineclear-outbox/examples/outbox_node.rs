@@ -1,6 +1,6 @@
 //! A node whose outbox goes to tables of the same database: `outbox_node URL TTL_MS STARTS_FILE PAUSE_MS`. The receiver uses the inbox, so that each
-//! message takes effect once. It writes a line to the file as each attempt begins: the time, the number of the runner, and its
-//! process. Then it pauses.
+//! message takes effect once. It writes a line to the file as each attempt begins: the time, the number of the runner, its
+//! process, and the key. Then it pauses.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Write;
@@ -38,7 +38,8 @@ async fn main() -> Result<(), Error> {
     let sink = move |delivery: Delivery| {
         let (connections, starts, url) = (connections.clone(), starts.clone(), receiver_url.clone());
         async move {
-            let line = format!("{} {} {}\n", Moment::now().micros(), delivery.epoch, std::process::id());
+            let (epoch, key) = (delivery.epoch, delivery.key.as_deref().unwrap_or_default());
+            let line = format!("{} {epoch} {} {key}\n", Moment::now().micros(), std::process::id());
             (&*starts).write_all(line.as_bytes()).map_err(|error| DeliveryError::retry(error.to_string()))?;
             tokio::time::sleep(pause).await;
             let mut hasher = DefaultHasher::new();

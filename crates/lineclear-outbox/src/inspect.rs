@@ -7,6 +7,7 @@ use uuid::Uuid;
 
 use crate::error::OutboxError;
 use crate::outbox::{Outbox, check_name};
+use crate::partitions::is_partition;
 use crate::store::{self, Store};
 
 /// Counts stop here: an operator needs to know that there are many, not how many.
@@ -126,15 +127,17 @@ impl Outboxes {
         self.store.names(NAMES_MAX).await
     }
 
-    /// One of them, which need not have messages. The tables must exist.
+    /// One of them, which need not have messages, or one of its partitions (`orders/2`). The tables must exist.
     pub fn outbox(&self, name: &str) -> Result<Outbox, OutboxError> {
-        check_name(name)?;
+        if !is_partition(name) {
+            check_name(name)?;
+        }
         Ok(Outbox { url: self.url.clone(), name: Arc::from(name), store: self.store.clone() })
     }
 }
 
 impl Outbox {
-    /// How many messages there are, and how late the first of them is.
+    /// How many messages there are, and how late the first of them is. Messages of [partitions](Outbox::partitions) are counted there.
     pub async fn counts(&self) -> Result<Counts, OutboxError> {
         self.store.counts(&self.name, COUNT_MAX).await
     }

@@ -40,8 +40,10 @@
 //! - An attempt that is cut off by the end of its node is not charged.
 //! - The runner records results only while it holds its lock: the transaction is [fenced](lineclear_lock::Fence).
 //!
-//! Not promised: the order of messages without a key; the order of messages of one key that two transactions write at the same time; that a
-//! message which ends the whole process is found out.
+//! On PostgreSQL, an outbox can be [partitioned](Outbox::partitioned): by their keys its messages are spread over several runners, which nodes share.
+//!
+//! Not promised: the order of messages without a key; the order of messages of one key that two transactions write at the same time, or that are
+//! written past a change of the number of partitions, as the guide says; that a message which ends the whole process is found out.
 //!
 //! # Events and subscriptions
 //!
@@ -86,6 +88,7 @@
 //! | `message.rs` | a message to write |
 //! | `postgres.rs`, `sqlite.rs`, `mysql.rs` | writing in your transaction; the statements of a runner |
 //! | `runner.rs`, `window.rs` | one runner: reads, delivers, records; order per key |
+//! | `partitions.rs`, `runner/partitions.rs`, `runner/balance.rs` | partitions of an outbox, and the nodes that share them |
 //! | `delivery.rs` | what a sink gets, and its errors |
 //! | `inspect.rs` | list, show, replay, discard |
 //! | `inbox.rs` | for receivers: each delivery once |
@@ -102,6 +105,7 @@ mod inspect;
 mod message;
 mod options;
 mod outbox;
+mod partitions;
 mod runner;
 mod runner_task;
 mod sending;
@@ -126,6 +130,7 @@ pub use inspect::{Counts, MessageState, MessageView, Outboxes, Swept};
 pub use message::{HEADERS_BYTES_MAX, Message, NAME_BYTES_MAX, PAYLOAD_BYTES_MAX};
 pub use options::OutboxOptions;
 pub use outbox::Outbox;
+pub use partitions::PARTITIONS_MAX;
 pub use runner::{Runner, Sink};
 #[cfg(feature = "postgres")]
 pub use subscriptions::PostgresHandler;

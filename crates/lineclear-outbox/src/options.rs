@@ -9,9 +9,9 @@ use crate::error::OutboxError;
 pub struct OutboxOptions {
     /// How long the lock of a runner lasts without renewal: a frozen node is replaced after so long, a dead one mostly sooner. Default: 10 s.
     pub lock_ttl: Duration,
-    /// Messages that are on their way at once; of each key, one at a time. Default: 32.
+    /// Messages that are on their way at once, of each partition; of each key, one at a time. Default: 32.
     pub concurrency: usize,
-    /// Messages that a runner reads ahead. Default: 1,000.
+    /// Messages that a runner reads ahead, of each partition. Default: 1,000.
     pub window: usize,
     /// How long one attempt may take. Default: 30 s.
     pub timeout: Duration,

@@ -1,5 +1,7 @@
 //! An outbox in PostgreSQL.
 
+mod partitions;
+
 use std::time::{Duration, SystemTime};
 
 use lineclear_lock::postgres::{PostgresTarget, fence};
@@ -116,6 +118,7 @@ impl Outbox {
         transaction: &impl GenericClient,
         messages: &[Message],
     ) -> Result<Vec<Option<i64>>, OutboxError> {
+        self.check_is_whole()?;
         checked(messages)?;
         let target = PostgresTarget::new(&self.url)?;
         let sql = sql(include_str!("../sql/postgres/outbox_write.sql"), target.schema());
@@ -209,7 +212,7 @@ impl PostgresStore {
 
 impl Store for PostgresStore {
     fn prepare(&self) -> StoreFuture<'_, ()> {
-        let exists = include_str!("../sql/postgres/outbox_exists.sql");
+        let exists = include_str!("../sql/postgres/outbox_is_current.sql");
         let tables = include_str!("../sql/postgres/outbox_schema.sql");
         Box::pin(self.create(exists, tables))
     }
@@ -219,6 +222,18 @@ impl Store for PostgresStore {
             let rows = query(client, &statement!(self, "outbox_exists"), &[]).await?;
             Ok(rows.first().is_some_and(|row| row.get("made")))
         }))
+    }
+
+    fn set_partitions<'a>(&'a self, outbox: &'a str, partitions: u32) -> StoreFuture<'a, ()> {
+        Box::pin(self.change_partitions(outbox, partitions))
+    }
+
+    fn partitions<'a>(&'a self, outbox: &'a str) -> StoreFuture<'a, u32> {
+        Box::pin(self.read_partitions(outbox))
+    }
+
+    fn partitions_to_run<'a>(&'a self, outbox: &'a str) -> StoreFuture<'a, Option<Vec<u32>>> {
+        Box::pin(self.read_partitions_to_run(outbox))
     }
 
     fn names(&self, most: i64) -> StoreFuture<'_, Vec<String>> {

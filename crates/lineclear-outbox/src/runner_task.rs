@@ -29,10 +29,19 @@ impl RunnerTask {
     where
         F: Future<Output = Result<(), OutboxError>> + Send + 'static,
     {
-        let options = LockOptions::with_ttl(lock_ttl);
-        let locks = Locks::open_with_registry(url, options, RegistryOptions::default()).await?;
-        let locks = locks.of_kind(kind);
-        let singleton = Singleton::new(&locks, name);
+        Ok(RunnerTask::under(&open_locks(url, kind, lock_ttl).await?, name, work))
+    }
+
+    /// As [`RunnerTask::start`], with locks that several share.
+    pub(crate) fn under<F>(
+        locks: &Locks,
+        name: &str,
+        work: impl Fn(Singleton, Term) -> F + Send + Sync + 'static,
+    ) -> RunnerTask
+    where
+        F: Future<Output = Result<(), OutboxError>> + Send + 'static,
+    {
+        let singleton = Singleton::new(locks, name);
         let stop = CancellationToken::new();
         let task = tokio::spawn({
             let (singleton, stop) = (singleton.clone(), stop.clone());
@@ -41,7 +50,7 @@ impl RunnerTask {
                 Ok(singleton.run(&stop, move |term| work(reports.clone(), term)).await?)
             }
         });
-        Ok(RunnerTask { stop, task: Some(task), singleton, locks })
+        RunnerTask { stop, task: Some(task), singleton, locks: locks.clone() }
     }
 
     pub(crate) fn status(&self) -> watch::Receiver<RunnerStatus> {
@@ -56,15 +65,35 @@ impl RunnerTask {
         self.singleton.hand_over();
     }
 
-    pub(crate) async fn stop(mut self) -> Result<(), OutboxError> {
-        self.stop.cancel();
-        let ended = match self.task.take() {
-            Some(task) => task.await.unwrap_or_else(|error| Err(OutboxError::failed(error))),
-            None => Ok(()),
-        };
-        self.locks.flush().await;
+    pub(crate) fn hand_over_to(&self, holder: &str) {
+        self.singleton.hand_over_to(holder);
+    }
+
+    pub(crate) async fn stop(self) -> Result<(), OutboxError> {
+        let locks = self.locks.clone();
+        let ended = RunnerTask::stop_all(vec![self]).await;
+        locks.flush().await;
         ended
     }
+
+    /// Stops all at once. The first error is returned. The caller flushes their locks.
+    pub(crate) async fn stop_all(tasks: Vec<RunnerTask>) -> Result<(), OutboxError> {
+        tasks.iter().for_each(|task| task.stop.cancel());
+        let mut all = Ok(());
+        for mut task in tasks {
+            let Some(running) = task.task.take() else { continue };
+            let ended = running.await.unwrap_or_else(|error| Err(OutboxError::failed(error)));
+            all = all.and(ended);
+        }
+        all
+    }
+}
+
+/// The locks of runners, with a registry that shows them.
+pub(crate) async fn open_locks(url: &str, kind: &str, lock_ttl: Duration) -> Result<Locks, OutboxError> {
+    let options = LockOptions::with_ttl(lock_ttl);
+    let locks = Locks::open_with_registry(url, options, RegistryOptions::default()).await?;
+    Ok(locks.of_kind(kind))
 }
 
 impl Drop for RunnerTask {

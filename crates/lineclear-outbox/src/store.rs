@@ -12,6 +12,7 @@ use crate::events::Mark;
 use crate::gaps::IdRange;
 use crate::inspect::{Counts, MessageState, MessageView};
 use crate::options::OutboxOptions;
+use crate::partitions::unsupported;
 
 pub(crate) type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, OutboxError>> + Send + 'a>>;
 
@@ -115,6 +116,21 @@ pub(crate) trait Store: std::fmt::Debug + Send + Sync + 'static {
 
     /// Whether the tables exist. It creates nothing, not even a file.
     fn exists(&self) -> StoreFuture<'_, bool>;
+
+    /// Sets how many partitions an outbox has, unless that would break the order of messages. 1: none.
+    fn set_partitions<'a>(&'a self, _outbox: &'a str, _partitions: u32) -> StoreFuture<'a, ()> {
+        unsupported()
+    }
+
+    /// How many partitions an outbox has; 0 if it has none.
+    fn partitions<'a>(&'a self, _outbox: &'a str) -> StoreFuture<'a, u32> {
+        Box::pin(async { Ok(0) })
+    }
+
+    /// The partitions that need a runner. `None`: outboxes of this database have none.
+    fn partitions_to_run<'a>(&'a self, _outbox: &'a str) -> StoreFuture<'a, Option<Vec<u32>>> {
+        Box::pin(async { Ok(None) })
+    }
 
     /// Names of outboxes with messages, or with messages that were delivered lately.
     fn names(&self, most: i64) -> StoreFuture<'_, Vec<String>>;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lineclear::model::Name;
-use lineclear::outbox::{OutboxError, OutboxOptions, Webhook};
+use lineclear::outbox::{OutboxError, OutboxOptions, PARTITIONS_MAX, Webhook};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -20,6 +20,7 @@ pub(super) struct Entry {
     secrets: Vec<Value>,
     secrets_file: Option<String>,
     unsigned: bool,
+    partitions: Option<u32>,
     concurrency: Option<usize>,
     attempts_max: Option<u32>,
     timeout: Option<String>,
@@ -34,6 +35,8 @@ pub(super) struct Entry {
 pub(super) struct Checked {
     pub(super) target: Target,
     pub(super) options: OutboxOptions,
+    /// How many partitions the outbox is to have; none: as many as it has.
+    pub(super) partitions: Option<u32>,
 }
 
 /// Where the messages go.
@@ -49,7 +52,10 @@ impl Entry {
     /// Checks all of it.
     pub(super) fn check(self) -> Result<Checked, Vec<String>> {
         let mut wrong = Vec::new();
-        let options = self.options(&mut wrong);
+        let (options, partitions) = (self.options(&mut wrong), self.partitions);
+        if partitions.is_some_and(|partitions| !(1..=PARTITIONS_MAX).contains(&partitions)) {
+            wrong.push(format!("`partitions` must be 1 to {PARTITIONS_MAX}"));
+        }
         let target = match self.sink.as_str() {
             "jobs" => Some(self.jobs(&mut wrong)),
             "webhook" => Some(self.webhook(&mut wrong)),
@@ -59,7 +65,7 @@ impl Entry {
             }
         };
         match target {
-            Some(target) if wrong.is_empty() => Ok(Checked { target, options }),
+            Some(target) if wrong.is_empty() => Ok(Checked { target, options, partitions }),
             _ => Err(wrong),
         }
     }

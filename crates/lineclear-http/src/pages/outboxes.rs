@@ -5,7 +5,7 @@ pub(super) mod triage;
 
 use maud::{Markup, html};
 
-use super::components::{cli_hint, count, duration, empty_state, first_line, moment};
+use super::components::{cli_hint, count, duration, empty_state, first_line, moment, unescape_query};
 use super::{Page, Region, Tab, View, runners};
 use crate::api::nodes::NODES_MAX;
 use crate::api::outboxes::{self as api, OutboxState};
@@ -58,9 +58,14 @@ pub(super) async fn attention(view: &View<'_>) -> Vec<Markup> {
     rows.collect()
 }
 
-/// The page of an outbox.
+/// The page of an outbox. The name of a partition contains a slash.
 pub(super) fn path(name: &str) -> String {
-    format!("/outbox/{name}")
+    format!("/outbox/{}", name.replace('/', "%2F"))
+}
+
+/// The name in a path.
+fn name_of(segment: &str) -> String {
+    unescape_query(&segment.replace('+', "%2B"))
 }
 
 /// `GET /outbox`.

@@ -56,6 +56,11 @@ pub struct RunnerRecord {
 }
 
 impl RunnerRecord {
+    /// Its node, as the stores of locks name it: `machine/pid/incarnation`.
+    pub fn holder(&self) -> String {
+        format!("{}/{}/{}", self.machine, self.pid, self.incarnation)
+    }
+
     /// Whether its node has missed three renewals: it died a moment ago, is frozen, or cannot reach the registry.
     pub fn is_stale(&self) -> bool {
         self.state != RunnerState::Stopped && self.renewed_ago > self.renew_every * 3

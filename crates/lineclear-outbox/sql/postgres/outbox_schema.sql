@@ -1,4 +1,4 @@
--- outbox_schema · messages to deliver, messages that were delivered, and dedup keys
+-- outbox_schema · messages to deliver, messages that were delivered, dedup keys, and numbers of partitions
 create table if not exists {schema}.outbox_message (
   id bigint generated always as identity primary key,
   outbox text collate "C" not null default 'main',
@@ -44,6 +44,10 @@ create table if not exists {schema}.outbox_dedup (
   primary key (outbox, dedup_key)
 );
 create index if not exists outbox_dedup_at on {schema}.outbox_dedup (outbox, created_at);
+create table if not exists {schema}.outbox_partition (
+  outbox text collate "C" primary key, -- its partitions are the outboxes NAME/0, NAME/1 and so on
+  partitions integer not null constraint outbox_partition_count check (partitions between 2 and 64)
+);
 create or replace function {schema}.outbox_write(
   topic text, payload json, key text default null, headers json default null, dedup_key text default null,
   not_before timestamptz default null, expires_at timestamptz default null, trace text default null, outbox text default 'main'
@@ -59,7 +63,11 @@ begin
     end if;
   end if;
   insert into {schema}.outbox_message as m (outbox, topic, key, payload, headers, trace, ready, due_at, expires_at)
-  values (outbox_write.outbox, outbox_write.topic, outbox_write.key, outbox_write.payload, outbox_write.headers, outbox_write.trace,
+  values (
+    coalesce(outbox_write.outbox || '/'
+      || coalesce(hashtextextended(outbox_write.key collate "C", 0) & 9223372036854775807, (random() * 1000000)::bigint)
+      % (select p.partitions from {schema}.outbox_partition p where p.outbox = outbox_write.outbox), outbox_write.outbox),
+    outbox_write.topic, outbox_write.key, outbox_write.payload, outbox_write.headers, outbox_write.trace,
     coalesce(outbox_write.not_before <= clock_timestamp(), true), coalesce(outbox_write.not_before, clock_timestamp()),
     outbox_write.expires_at)
   returning m.id into written;

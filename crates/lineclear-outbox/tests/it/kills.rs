@@ -1,5 +1,6 @@
 //! Nodes that are killed and frozen while they deliver.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -99,7 +100,14 @@ pub(crate) async fn nodes_that_are_killed_and_frozen_lose_and_repeat_nothing(
         cluster.nodes.iter().map(|node| (node.stdout(), node.stderr())).collect::<Vec<_>>()
     );
     until_within(Duration::from_secs(180), "all is delivered", async || {
-        outbox.counts().await.unwrap() == Counts::default()
+        let mut all = vec![outbox.clone()];
+        all.extend(outbox.partitions().await.unwrap());
+        for one in all {
+            if one.counts().await.unwrap() != Counts::default() {
+                return false;
+            }
+        }
+        true
     })
     .await;
 
@@ -116,24 +124,29 @@ pub(crate) async fn nodes_that_are_killed_and_frozen_lose_and_repeat_nothing(
         "all of them were looked at"
     );
 
-    // No runner began a message after its successor did. A process that is frozen just as it begins some is not to blame for these.
+    // No runner began a message after its successor did. A process that is frozen just as it begins some is not to blame for these. Each
+    // partition has runners of its own, which are told apart by their keys.
+    let partitions = outbox.partitions().await.unwrap().len();
     let text = std::fs::read_to_string(cluster.starts()).unwrap();
-    let mut starts: Vec<(u64, i64, u32)> = text
+    let mut starts: Vec<(u64, i64, u32, &str)> = text
         .lines()
         .map(|line| {
             let parts: Vec<&str> = line.split(' ').collect();
-            (parts[0].parse().unwrap(), parts[1].parse().unwrap(), parts[2].parse().unwrap())
+            let lock = if partitions > 0 { parts[3] } else { "" };
+            (parts[0].parse().unwrap(), parts[1].parse().unwrap(), parts[2].parse().unwrap(), lock)
         })
         .collect();
     starts.sort_unstable();
-    let (mut highest, mut late) = (0, Vec::new());
+    let (mut highest, mut late) = (HashMap::new(), Vec::new());
     for start in starts {
-        highest = highest.max(start.1);
-        if start.1 < highest {
+        let highest = highest.entry(start.3).or_insert(0);
+        *highest = start.1.max(*highest);
+        if start.1 < *highest {
             late.push(start);
         }
     }
-    assert!(late.len() <= CONCURRENCY && late.iter().all(|(_, _, pid)| Some(*pid) == frozen), "{late:?}");
+    let on_their_way = CONCURRENCY * partitions.max(1);
+    assert!(late.len() <= on_their_way && late.iter().all(|(_, _, pid, _)| Some(*pid) == frozen), "{late:?}");
     let again = db.number("select count(*) from again").await;
     println!("{messages} messages, {kills} kills: {again} came again, {} began late", late.len());
     drop(cluster);
@@ -153,4 +166,12 @@ async fn killed_nodes_on_mysql() {
 async fn killed_nodes_on_postgres() {
     nodes_that_are_killed_and_frozen_lose_and_repeat_nothing(&TestStore::postgres().await, 2_000, SHORT)
         .await;
+}
+
+/// The nodes share four partitions, and each takes over those of one that dies.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn killed_nodes_with_partitions() {
+    let db = TestStore::postgres().await;
+    db.outbox().await.partitioned(4).await.unwrap();
+    nodes_that_are_killed_and_frozen_lose_and_repeat_nothing(&db, 6_000, SHORT).await;
 }

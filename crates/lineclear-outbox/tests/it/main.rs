@@ -7,6 +7,7 @@ mod kills;
 mod late;
 mod metrics;
 mod plans;
+mod partitions;
 mod retention;
 mod singleton;
 mod slow;

@@ -92,6 +92,47 @@ async fn messages_are_listed_shown_replayed_and_discarded() {
     .await;
 }
 
+/// On the database, and through a server.
+#[tokio::test(flavor = "multi_thread")]
+async fn partitions_are_shown_and_replayed_under_their_names() {
+    let (database, dir) = (fresh_postgres().await, tempfile::tempdir().unwrap());
+    let outbox = Outbox::open_named(database.url(), "orders").await.unwrap();
+    outbox.partitioned(2).await.unwrap();
+    write(database.url(), &["a", "b", "c", "d", "e", "f", "g", "h"], "orders").await;
+    let sink = |_: Delivery| std::future::ready(Err::<(), _>(DeliveryError::reject("unknown customer")));
+    let runner = outbox.start(sink).await.unwrap();
+    let partitions = outbox.partitions().await.unwrap();
+    let dead = async || {
+        let mut dead = Vec::new();
+        for partition in &partitions {
+            dead.push(partition.counts().await.unwrap().dead);
+        }
+        dead
+    };
+    while dead().await.iter().sum::<u64>() < 8 {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    runner.stop().await.unwrap();
+    let dead = dead().await;
+    let (mut server, address) = serve(&dir, &["--db", database.url()]).await;
+    let address = format!("http://{address}");
+    for (partition, way) in [(0, ["--db", database.url()]), (1, ["--server", &address])] {
+        let run = |args: &[&str]| at(&dir, &[&["outbox"], args, way.as_slice()].concat());
+        let (name, count) = (format!("orders/{partition}"), dead[partition]);
+        assert!(run(&["list"]).out.contains(&format!("\n{name}\t")), "{}", run(&["list"]).out);
+        let shown = run(&["show", &name, "--state", "dead"]).out;
+        assert_eq!(shown.matches("unknown customer").count() as u64, count, "{shown}");
+        let replayed = run(&["replay", &name, "--all", "--yes", "--json"]).out;
+        assert!(
+            replayed.contains(&format!("\"count\":{count}"))
+                || replayed.contains(&format!("\"count\": {count}")),
+            "{replayed}"
+        );
+    }
+    server.terminate().unwrap();
+    assert!(server.wait_for_exit(Duration::from_secs(60)).await.unwrap().success());
+}
+
 /// Answers every request with 204, and passes its text on.
 fn receiver() -> (u16, mpsc::Receiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -117,8 +158,10 @@ fn receiver() -> (u16, mpsc::Receiver<String>) {
 
 async fn a_server_delivers(dir: &TempDir, database: &[&str]) {
     let (port, received) = receiver();
+    let is_postgres = !database.is_empty();
+    let partitions = if is_postgres { "partitions = 2\n" } else { "" };
     let settings = format!(
-        "[outbox.main]\nsink = \"jobs\"\n\n[outbox.billing]\nsink = \"webhook\"\nurl = \"http://127.0.0.1:{port}/events\"\n\
+        "[outbox.main]\nsink = \"jobs\"\n{partitions}\n[outbox.billing]\nsink = \"webhook\"\nurl = \"http://127.0.0.1:{port}/events\"\n\
          secrets = [\"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\"]\n"
     );
     std::fs::write(dir.path().join("lineclear.toml"), settings).unwrap();
@@ -135,7 +178,8 @@ async fn a_server_delivers(dir: &TempDir, database: &[&str]) {
         let listed = run(&["outbox", "list"]).out;
         listed.contains("\nmain\trunning\t")
             && listed.contains("\nbilling\trunning\t")
-            && listed.matches("\t0\t\t0\t0\t").count() == 2
+            && listed.contains("\nmain/1\trunning\t") == is_postgres
+            && listed.matches("\t0\t\t0\t0\t").count() == if is_postgres { 4 } else { 2 }
     });
     let parts = ["outbox-main\trunning\t", "outbox-billing\trunning\t", "heartbeat\trunning\t"];
     until(|| {
@@ -162,7 +206,8 @@ async fn a_server_delivers(dir: &TempDir, database: &[&str]) {
     let words: Vec<&str> = second.iter().map(String::as_str).collect();
     let runners: Value = serde_json::from_str(&at(dir, &words).out).unwrap();
     let all = runners["items"].as_array().unwrap();
-    assert!(all.len() == 2 && all.iter().all(|runner| runner["state"] == "stopped"), "{runners}");
+    let count = if is_postgres { 4 } else { 2 };
+    assert!(all.len() == count && all.iter().all(|runner| runner["state"] == "stopped"), "{runners}");
 }
 
 /// `lineclear lock runners` on the database of a server.
@@ -193,6 +238,10 @@ fn settings_of_outboxes_are_refused_with_all_errors_at_once() {
         assert!(refused.err.contains(part), "{part}: {}", refused.err);
     }
     assert!(!refused.err.contains("hunter2"), "{}", refused.err);
+    std::fs::write(dir.path().join("lineclear.toml"), "[outbox.a]\nsink = \"jobs\"\npartitions = 4\n")
+        .unwrap();
+    let refused = at(&dir, &["serve"]);
+    assert!(refused.code == Some(2) && refused.err.contains("a: `partitions` needs"), "{}", refused.err);
     let shown = "[outbox.b]\nsink = \"webhook\"\nurl = \"https://x\"\nsecrets = [\"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\"]\n";
     std::fs::write(dir.path().join("lineclear.toml"), shown).unwrap();
     let shown = at(&dir, &["config", "show"]).out;

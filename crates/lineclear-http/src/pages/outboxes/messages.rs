@@ -5,7 +5,7 @@ use lineclear_outbox::{MessageState, MessageView};
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use super::{lag, last_error, path, runner_badge};
+use super::{lag, last_error, name_of, path, runner_badge};
 use crate::api::json_types::id;
 use crate::api::nodes::NODES_MAX;
 use crate::api::outboxes::{self as api, OutboxState, failed, messages};
@@ -42,14 +42,15 @@ fn badge(state: MessageState) -> Markup {
 }
 
 /// `GET /outbox/{name}`.
-pub(in crate::pages) async fn page(view: &View<'_>, name: &str) -> Result<Page, Problem> {
+pub(in crate::pages) async fn page(view: &View<'_>, segment: &str) -> Result<Page, Problem> {
+    let name = &name_of(segment);
     let params: ListParams = view.params()?;
     let before = cursor(params.cursor.as_deref(), |text| id(text, "").ok())?;
     let outbox = api::open(view.app, name).await?;
     let nodes = view.app.reading.nodes(NODES_MAX).await?;
     let all = api::all(view.app, &nodes).await?.unwrap_or_default();
     let missing = || Problem::not_found(format_args!("outbox {name:?} in this database"));
-    let facts = all.into_iter().find(|facts| facts.name == name).ok_or_else(missing)?;
+    let facts = all.into_iter().find(|facts| facts.name == *name).ok_or_else(missing)?;
     // Without a choice: what needs a person first.
     let state = match &params.state {
         None if facts.dead > 0 => MessageState::Dead,
@@ -159,8 +160,8 @@ fn none(state: MessageState, is_later: bool) -> Markup {
 }
 
 /// `GET /outbox/{name}/messages/{id}`.
-pub(in crate::pages) async fn message(view: &View<'_>, name: &str, text: &str) -> Result<Page, Problem> {
-    let found = messages::find(view.app, name, text).await?;
+pub(in crate::pages) async fn message(view: &View<'_>, segment: &str, text: &str) -> Result<Page, Problem> {
+    let found = messages::find(view.app, &name_of(segment), text).await?;
     let regions =
         vec![Region::new("head", message_head(view, &found)), Region::new("content", content(&found))];
     Ok(Page { title: format!("Message {}", found.id), tab: Tab::Outbox, regions, live: true })

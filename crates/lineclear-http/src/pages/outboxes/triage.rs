@@ -4,7 +4,7 @@ use axum::extract::State;
 use axum::response::Response;
 use maud::html;
 
-use super::path;
+use super::{name_of, path};
 use crate::App;
 use crate::api::json_types::{PathParam, id};
 use crate::api::outboxes::{self as api};
@@ -50,7 +50,12 @@ fn chosen(view: &View<'_>) -> Result<Vec<String>, Problem> {
 }
 
 /// `GET /outbox/{name}/replay` and `/discard`.
-pub(in crate::pages) async fn confirm(view: &View<'_>, name: &str, triage: Triage) -> Result<Page, Problem> {
+pub(in crate::pages) async fn confirm(
+    view: &View<'_>,
+    segment: &str,
+    triage: Triage,
+) -> Result<Page, Problem> {
+    let name = &name_of(segment);
     let ids = chosen(view)?;
     let outbox = api::open(view.app, name).await?;
     let (verb, consequence, danger) = triage.words();

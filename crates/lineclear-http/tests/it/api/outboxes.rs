@@ -188,6 +188,51 @@ on_each_store! {
     dead_messages_are_replayed_and_discarded_and_the_audit_has_it
 }
 
+/// An outbox with two partitions, whose messages with these keys die. Returns the ids of the dead ones of its first partition.
+pub(crate) async fn die_in_partitions(served: &Served) -> Vec<i64> {
+    let outbox = Outbox::open_named(&served.url, "orders").await.unwrap();
+    outbox.partitioned(2).await.unwrap();
+    let (client, connection) = connect(&served.url, NoTls).await.unwrap();
+    tokio::spawn(connection);
+    let messages: Vec<Message> = (0..8).map(|order| message(order).key(format!("k{order}"))).collect();
+    outbox.write_postgres(&client, &messages).await.unwrap();
+    let sink = |_: Delivery| std::future::ready(Err::<(), _>(DeliveryError::reject("unknown customer")));
+    let runner = outbox.start(sink).await.unwrap();
+    let dead = |page: &Value| {
+        page["items"].as_array().unwrap().iter().filter_map(|one| one["dead"].as_u64()).sum::<u64>() == 8
+    };
+    served.until("/api/v1/outboxes", dead).await;
+    runner.stop().await.unwrap();
+    let first = outbox.partitions().await.unwrap().remove(0);
+    let listed = first.list(lineclear_outbox::MessageState::Dead, None, 10).await.unwrap();
+    assert!(!listed.is_empty() && listed.len() < 8, "{listed:?}");
+    listed.iter().map(|message| message.id).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn partitions_of_an_outbox_are_outboxes_of_their_own_names() {
+    let served = Served::postgres().await;
+    let ids = die_in_partitions(&served).await;
+    let all = served.get("/api/v1/outboxes").await.json();
+    let names: Vec<&str> =
+        all["items"].as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["orders", "orders/0", "orders/1"]);
+    let path = "/api/v1/outboxes/orders%2F0/messages";
+    let page = served.get(&format!("{path}?state=dead")).await.json();
+    assert_eq!(page["items"].as_array().unwrap().len(), ids.len());
+    let one = served.get(&format!("{path}/{}", ids[0])).await.json();
+    assert_eq!((&one["outbox"], &one["state"]), (&json!("orders/0"), &json!("dead")), "{one}");
+    assert_eq!(served.get(&format!("/api/v1/outboxes/orders%2F1/messages/{}", ids[0])).await.status, 404);
+    assert_eq!(served.get("/api/v1/outboxes/orders%2F64/messages").await.status, 404);
+    let body = json!({"ids": [ids[0].to_string()]}).to_string();
+    assert_eq!(served.post(&format!("{path}:replay"), &body).await.json()["count"], 1);
+    let discarded = served.post(&format!("{path}:discard"), r#"{"all": true}"#).await.json();
+    assert_eq!(discarded["count"], ids.len() - 1);
+    let audit = served.get("/api/v1/audit").await.json();
+    assert!(audit["items"].as_array().unwrap().iter().any(|row| row["target"] == "orders/0"), "{audit}");
+    served.end().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_reader_may_look_at_messages_and_not_change_them() {
     let served = Served::sqlite_with(|http: &mut HttpOptions| http.access = Access::Tokens).await;

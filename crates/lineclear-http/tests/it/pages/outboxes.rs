@@ -4,7 +4,7 @@ use lineclear_outbox::Message;
 use serde_json::json;
 
 use super::{HOSTILE, is_clean, page, submit};
-use crate::api::outboxes::{die, message, reject, write};
+use crate::api::outboxes::{die, die_in_partitions, message, reject, write};
 use crate::kit::Served;
 
 async fn the_page_says_what_an_outbox_is_until_there_is_one(served: &Served) {
@@ -81,4 +81,26 @@ on_each_store! {
     the_page_says_what_an_outbox_is_until_there_is_one
     an_outbox_that_no_node_runs_needs_attention
     dead_messages_are_replayed_and_discarded_after_a_confirmation
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_partition_has_pages_of_its_own() {
+    let served = Served::postgres().await;
+    let ids = die_in_partitions(&served).await;
+    let all = page(&served, "/outbox").await.body;
+    assert!(all.contains("href=\"/outbox/orders%2F0\"") && all.contains("orders/1"), "{all}");
+    let shown = page(&served, "/outbox/orders%2F0").await;
+    assert!(
+        shown.status == 200 && shown.body.contains("lineclear outbox show orders/0 --state dead"),
+        "{shown:?}"
+    );
+    assert!(shown.body.contains(&format!("/outbox/orders%2F0/messages/{}", ids[0])), "{shown:?}");
+    let one = page(&served, &format!("/outbox/orders%2F0/messages/{}", ids[0])).await;
+    assert!(one.status == 200 && one.body.contains("unknown customer"), "{one:?}");
+    let asked = page(&served, &format!("/outbox/orders%2F0/replay?id={}", ids[0])).await;
+    assert!(asked.body.contains(&format!("Replay message {} of orders/0?", ids[0])), "{asked:?}");
+    let done = submit(&served, "/outbox/orders%2F0/replay", &format!("ids={}", ids[0])).await;
+    assert_eq!((done.status, done.header("location")), (303, Some("/outbox/orders%2F0")), "{done:?}");
+    assert_eq!(page(&served, "/outbox/orders%2F64").await.status, 404);
+    served.end().await;
 }

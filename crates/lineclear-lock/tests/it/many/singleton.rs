@@ -116,3 +116,19 @@ async fn a_node_hands_its_work_over() {
     other.stop().await;
     one.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_hands_its_work_over_to_the_one_that_it_names() {
+    let place = Place::sqlite();
+    let one = Node::start(&place.locks().await, 0);
+    one.until(runs).await;
+    let other = Node::start(&place.locks().await, 0);
+    let locks = place.locks().await;
+    let named = Node::start(&locks, 0);
+    one.singleton.hand_over_to(&locks.holder().to_string());
+    named.until(runs).await;
+    assert_eq!((other.starts.load(Ordering::SeqCst), one.state()), (0, RunnerState::Waiting));
+    for node in [other, one, named] {
+        node.stop().await;
+    }
+}
