@@ -137,8 +137,10 @@ pub(crate) async fn nodes_that_are_killed_and_frozen_lose_and_repeat_nothing(
         })
         .collect();
     starts.sort_unstable();
-    let (mut highest, mut late) = (HashMap::new(), Vec::new());
+    let (mut runners, mut highest, mut late) = (HashMap::new(), HashMap::new(), Vec::new());
     for start in starts {
+        let runner = *runners.entry((start.3, start.1)).or_insert(start.2);
+        assert_eq!(runner, start.2, "two processes have the number {} of a runner", start.1);
         let highest = highest.entry(start.3).or_insert(0);
         *highest = start.1.max(*highest);
         if start.1 < *highest {
