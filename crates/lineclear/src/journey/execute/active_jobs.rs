@@ -9,6 +9,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::handler::{ProgressBuffer, WhenTrustEnds};
+use crate::journey::claim::isolation::RunPermit;
 use crate::node::metrics;
 use crate::store::{ClaimRef, JobId, Renewing, Settlement};
 
@@ -40,6 +41,8 @@ struct Job {
     begun_at: Option<Instant>,
     /// Its handler has ended; so many bytes are to be written.
     unsettled: Option<usize>,
+    /// Kept until they are.
+    permit: Option<RunPermit>,
 }
 
 impl Job {
@@ -91,6 +94,7 @@ impl ActiveJobs {
             submitter,
             begun_at: None,
             unsettled: None,
+            permit: None,
         };
         let mut jobs = self.jobs();
         jobs.insert(claim, job);
@@ -115,13 +119,20 @@ impl ActiveJobs {
         job.buffer.clone()
     }
 
-    /// Its handler has ended: the settlement is to be written.
-    pub(crate) fn ended(&self, settlement: &Settlement) {
+    /// Its handler has ended: the settlement is to be written. Until then it keeps its permit.
+    pub(crate) fn ended(&self, settlement: &Settlement, permit: Option<RunPermit>) {
         let mut jobs = self.jobs();
         let Some(job) = jobs.get_mut(&settlement.claim) else { return };
+        job.permit = permit;
         if job.unsettled.replace(settlement.bytes()).is_none() && job.begun_at.is_some() {
             metrics::slot_free();
         }
+    }
+
+    /// Its outcome cannot be written for now: others need not wait for it.
+    pub(crate) fn drop_permit(&self, claim: ClaimRef) {
+        let permit = self.jobs().get_mut(&claim).and_then(|job| job.permit.take());
+        drop(permit);
     }
 
     /// What is to be written of jobs that ran here.

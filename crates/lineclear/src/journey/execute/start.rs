@@ -7,7 +7,7 @@ use lineclear_model::{Name, Outcome, Verdict};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::journey::claim::isolation::RunPermit;
+use crate::journey::claim::isolation::{EndOfIsolation, RunPermit};
 use crate::journey::claim::renewer::{leased_at, trusted_until};
 use crate::journey::execute::slots::{SlotGuard, Slots, Waiting};
 use crate::journey::execute::{deadline, execute};
@@ -43,8 +43,8 @@ pub(crate) fn start(
     for claim in alone {
         // Requested here, not in its task: from now on the node leases nothing more.
         let placement = match shared.isolation.request() {
-            true => Placement::Alone(Slots::one_more(shared)),
-            false => Placement::GiveBack,
+            Some(end) => Placement::Alone(Slots::one_more(shared), end),
+            None => Placement::GiveBack,
         };
         let cancel = add(&claim, None);
         tokio::spawn(run(shared.clone(), claim, placement, cancel, settle.clone()));
@@ -80,7 +80,7 @@ enum Placement {
         slot: SlotGuard,
         is_marked: bool,
     },
-    Alone(SlotGuard),
+    Alone(SlotGuard, EndOfIsolation),
     /// With a submitter: it cannot take this node down.
     Elsewhere,
     /// It must run alone, and another job does.
@@ -96,22 +96,22 @@ async fn run(
     settle: mpsc::Sender<Settlement>,
 ) {
     let mut guard = Unsettled { shared: &shared, claim: claim.reference(), handed_over: false };
-    let settlement = match placement {
+    let (settlement, permit) = match placement {
         Placement::Beside { permit, slot, is_marked } => {
-            let settlement = run_permitted(&shared, claim, Some(permit), is_marked, cancel).await;
+            let settlement = run_permitted(&shared, claim, is_marked, cancel).await;
             drop(slot);
-            settlement
+            (settlement, Some(permit))
         }
-        Placement::Alone(slot) => {
-            let settlement = run_alone(&shared, claim, cancel).await;
+        Placement::Alone(slot, end) => {
+            let ended = run_alone(&shared, claim, end, cancel).await;
             drop(slot);
-            settlement
+            ended
         }
-        Placement::Elsewhere => run_permitted(&shared, claim, None, false, cancel).await,
-        Placement::GiveBack => Some(Settlement::new(&claim, Outcome::Released, Verdict::Release)),
+        Placement::Elsewhere => (run_permitted(&shared, claim, false, cancel).await, None),
+        Placement::GiveBack => (Some(Settlement::new(&claim, Outcome::Released, Verdict::Release)), None),
     };
     if let Some(settlement) = &settlement {
-        shared.running.ended(settlement);
+        shared.running.ended(settlement, permit);
     }
     // Another handler begins before this outcome is written.
     start_waiting(&shared);
@@ -129,7 +129,6 @@ async fn run(
 async fn run_permitted(
     shared: &Arc<Shared>,
     claim: Claim,
-    _permit: Option<RunPermit>,
     is_marked: bool,
     cancel: CancellationToken,
 ) -> Option<Settlement> {
@@ -160,26 +159,19 @@ fn has_half_its_lease(shared: &Shared, claim: ClaimRef) -> bool {
     shared.running.trusted_until(claim).is_some_and(|until| Instant::now() + enough <= until)
 }
 
-/// Waits until the others have ended, for a while; told to stop meanwhile, it gives the job back.
-async fn run_alone(shared: &Arc<Shared>, claim: Claim, cancel: CancellationToken) -> Option<Settlement> {
-    let _end = EndOfIsolation(shared);
+/// Waits until the outcomes of the others are written, for a while; told to stop meanwhile, it gives the job back.
+async fn run_alone(
+    shared: &Arc<Shared>,
+    claim: Claim,
+    end: EndOfIsolation,
+    cancel: CancellationToken,
+) -> (Option<Settlement>, Option<RunPermit>) {
     tracing::info!(job.id = %claim.job, crashes = claim.crashes, "a job whose workers vanished waits to run alone");
     let permit = tokio::select! {
-        permit = shared.isolation.alone(shared.options.lease) => permit,
-        () = cancel.cancelled() => return Some(Settlement::new(&claim, Outcome::Released, Verdict::Release)),
+        permit = shared.isolation.alone(shared.options.lease, end) => permit,
+        () = cancel.cancelled() => return (Some(Settlement::new(&claim, Outcome::Released, Verdict::Release)), None),
     };
-    run_permitted(shared, claim, Some(permit), false, cancel).await
-}
-
-/// However the job ends, the node leases jobs again.
-struct EndOfIsolation<'a>(&'a Arc<Shared>);
-
-impl Drop for EndOfIsolation<'_> {
-    fn drop(&mut self) {
-        self.0.isolation.end();
-        start_waiting(self.0);
-        self.0.nudge.notify_one();
-    }
+    (run_permitted(shared, claim, false, cancel).await, Some(permit))
 }
 
 /// A claim without an outcome must not be renewed: its lease ends, and another node claims the job.

@@ -7,6 +7,7 @@ use tokio::sync::mpsc;
 use tracing::Instrument;
 
 use crate::journey::execute::reporter;
+use crate::journey::execute::start::start_waiting;
 use crate::node::pacer::AFTER_ERROR;
 use crate::node::{Event, JobEvent, Shared, metrics};
 use crate::store::{FencedWrite, Settlement, StoreError};
@@ -41,7 +42,8 @@ pub(crate) async fn settle(shared: Arc<Shared>, mut settlements: mpsc::Receiver<
         if !batch.is_empty() {
             let span = tracing::debug_span!("settle", node.id = %settler.shared.id, jobs = batch.len());
             settler.settle_batch(std::mem::take(&mut batch)).instrument(span).await;
-            // Slots became free.
+            // A job that ran alone may be over, and there is room for more.
+            start_waiting(&settler.shared);
             settler.shared.nudge.notify_one();
         }
     }
@@ -152,6 +154,7 @@ impl Settler {
             }
         } else if !self.gives_up(&locked, "another transaction holds their rows") {
             tracing::debug!(node.id = %self.shared.id, jobs = locked.len(), "outcomes wait: another transaction holds their rows");
+            locked.iter().for_each(|settlement| self.shared.running.drop_permit(settlement.claim));
             self.locked.add(locked);
         }
     }

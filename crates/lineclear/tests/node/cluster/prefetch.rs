@@ -155,6 +155,10 @@ on_each_store! {
                 ended || is_dead().await
             })
             .await;
+            if is_dead().await {
+                // Killed, it would be charged with what it runs.
+                end(vec![child]).await;
+            }
         }
         let rest = up([program(db, "workers")]).await;
         until("the others are completed", async || count(&store, JobState::Completed).await == 699).await;
