@@ -40,10 +40,10 @@ pub(crate) async fn run(database: Database, scale: Scale) -> Result<Vec<Figure>>
         .await?;
     let at = |schema: &str| format!("{}?schema={schema}", server.url());
     let (empty, full) = (Outbox::open(&at("empty")).await?, Outbox::open(&at("full")).await?);
-    // Half of the others are ready, behind those that are measured.
+    // Half of the others are ready, behind those that are measured. Those that are delivered are kept, so that no cleaning is measured.
     let delivered = format!(
         "insert into \"full\".outbox_delivered (id, outbox, topic, key, payload, delivery_id, created_at, attempts, delivered_at)
-         select -n, 'main', 'order.placed', 'k' || n % 100, '{{\"order\": 1}}', gen_random_uuid(), now(), 1, now() from generate_series(1, {others}) n;
+         select -n, 'main', 'order.placed', 'k' || n % 100, '{{\"order\": 1}}', gen_random_uuid(), now(), 1, now() + interval '1 day' from generate_series(1, {others}) n;
          insert into \"full\".outbox_message (topic, key, payload, ready, due_at)
          select 'order.placed', 'w' || n % 100, '{{\"order\": 1}}', false, now() + interval '1 day' from generate_series(1, {others} / 2) n;
          vacuum analyze \"full\".outbox_delivered"

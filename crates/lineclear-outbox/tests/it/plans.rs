@@ -6,7 +6,7 @@ use crate::kit::{TestStore, connect_postgres};
 const OTHERS: u32 = 20_000;
 
 /// The statement, the types of its parameters, their values, and the indexes that it may read.
-const STATEMENTS: [(&str, &str, &str, &[&str]); 4] = [
+const STATEMENTS: [(&str, &str, &str, &[&str]); 6] = [
     (
         include_str!("../../sql/postgres/outbox_waits.sql"),
         "text, bigint",
@@ -29,6 +29,18 @@ const STATEMENTS: [(&str, &str, &str, &[&str]); 4] = [
         include_str!("../../sql/postgres/outbox_counts.sql"),
         "text, bigint",
         "'main', 1000",
+        &["outbox_message_ready", "outbox_message_due", "outbox_message_dead"],
+    ),
+    (
+        include_str!("../../sql/postgres/outbox_partition_numbers.sql"),
+        "text, bigint",
+        "'main', 63",
+        &["outbox_message_ready", "outbox_message_due"],
+    ),
+    (
+        include_str!("../../sql/postgres/outbox_partition_empty.sql"),
+        "text[]",
+        "'{main, main/0, main/1}'",
         &["outbox_message_ready", "outbox_message_due", "outbox_message_dead"],
     ),
 ];
