@@ -65,7 +65,7 @@ impl Peer for GraphileWorker {
                 "concurrency {CONCURRENCY}, local queue of {LOCAL_QUEUE}, completions batched for 5 ms; latency: the defaults"
             )
         } else {
-            "the defaults of `WorkerOptions`".to_owned()
+            "the defaults of `WorkerOptions`: a job per core and second, or per notification".to_owned()
         };
         format!("{worker}; bulk: `add_raw_jobs` with {batch} jobs, {callers} at a time")
     }

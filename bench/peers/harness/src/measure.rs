@@ -16,8 +16,10 @@ use crate::{Answer, Bulk, Peer, Request, Runs, Verb};
 const LOOK: Duration = Duration::from_millis(1);
 /// Between two jobs of the latency.
 const PAUSE: Duration = Duration::from_millis(20);
-/// The first jobs of the latency open connections and prepare statements, and do not count.
+/// The first jobs of the latency open connections and prepare statements, and do not count; of a slow queue, those in this part of the
+/// time.
 const WARM_UP: usize = 5;
+const WARM_UP_PART: u32 = 4;
 /// A stop that takes longer is left to the end of the process.
 const STOP: Duration = Duration::from_secs(5);
 /// Before they are measured, queues are filled by so many callers, and by so many jobs per call.
@@ -169,17 +171,18 @@ async fn latency<P: Peer>(peer: &Arc<P>, request: &Request) -> Result<Answer> {
     let mut times_ms = Vec::new();
     let mut enqueued = 0;
     let begun = Instant::now();
-    for turn in 0..request.jobs as usize + WARM_UP {
-        if begun.elapsed() >= request.time {
-            break;
-        }
+    let mut warm_up = 0;
+    while (times_ms.len() as u64) < request.jobs && begun.elapsed() < request.time {
+        let is_warm = warm_up == WARM_UP || begun.elapsed() >= request.time / WARM_UP_PART;
         let called = Instant::now();
         peer.enqueue().await?;
         enqueued += 1;
         // The next job is enqueued only when this one has begun: a queue that looks seldom would not be idle otherwise.
         let started = runs.next(request.time * 2).await.context("a job did not begin")?;
-        if turn >= WARM_UP {
+        if is_warm {
             times_ms.push(started.saturating_duration_since(called).as_secs_f64() * 1_000.0);
+        } else {
+            warm_up += 1;
         }
         sleep(PAUSE.saturating_sub(called.elapsed())).await;
     }
