@@ -68,6 +68,8 @@ pub(crate) struct Line {
     pub(crate) program_cores: f64,
     /// Share of all cores that anything else used.
     pub(crate) foreign: f64,
+    /// Tries before that failed: a program that hung or ended, or a wrong count.
+    pub(crate) failures: Vec<String>,
     /// Seconds since 1970.
     pub(crate) at: u64,
 }
@@ -168,6 +170,7 @@ pub(crate) mod tests {
             server_cores: 0.5,
             program_cores: 0.5,
             foreign: 0.125,
+            failures: Vec::new(),
             at: 1_700_000_000,
         }
     }

@@ -251,6 +251,16 @@ fn noise(lines: &[Line]) -> String {
             NOISY * 100.0
         );
     }
+    for line in lines {
+        for failure in &line.failures {
+            text += &format!(
+                "{} of {} failed once: {}.\n",
+                line.measure,
+                line.subject,
+                failure.lines().next().unwrap_or_default()
+            );
+        }
+    }
     for line in lines.iter().filter(|line| line.left == 0 && line.ran > line.queued + line.enqueued) {
         text += &format!(
             "{} ran {} handlers for {} jobs ({}).\n",

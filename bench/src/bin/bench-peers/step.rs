@@ -20,6 +20,8 @@ use crate::subjects::Subject;
 /// A program that takes longer hangs.
 const LONGEST: Duration = Duration::from_secs(120);
 
+const TRIES: usize = 3;
+
 /// What a program prints.
 #[derive(Deserialize)]
 struct Answer {
@@ -53,7 +55,22 @@ impl Bench {
         Ok(About { version: best.version, best: best.settings, default: default.settings })
     }
 
+    /// Measures, again if that fails: one failure must not end a run of half an hour. The report names it.
     pub(crate) async fn measure(&self, step: &Step) -> Result<Line> {
+        let mut failures = Vec::new();
+        loop {
+            match self.try_to_measure(step).await {
+                Ok(line) => return Ok(Line { failures, ..line }),
+                Err(error) if failures.len() + 1 == TRIES => return Err(error),
+                Err(error) => {
+                    eprintln!("… {} of {} failed: {error:#}", step.measure, step.subject.name);
+                    failures.push(format!("{error:#}"));
+                }
+            }
+        }
+    }
+
+    async fn try_to_measure(&self, step: &Step) -> Result<Line> {
         let Step { round, measure, subject, settings } = *step;
         let queued = self.size.queued(measure, settings);
         let template = self.template(subject, queued).await?;
@@ -92,6 +109,7 @@ impl Bench {
             server_cores: usage.server_cores,
             program_cores: usage.program_cores,
             foreign: usage.foreign,
+            failures: Vec::new(),
             at: SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs(),
         })
     }
