@@ -93,12 +93,12 @@ bench: install kit ## measures speed, and costs that must not grow with the data
 
 # Not part of the tests: it compiles other job queues for minutes, and needs crates.io and npm. A run that was cut off goes on after its last line.
 PEERS := $(abspath $(TARGET))/bench-peers
-LINES := $(PEERS)/$(if $(QUICK),quick,full).jsonl
+LINES := $(PEERS)/$(if $(QUICK),quick,$(if $(findstring --only,$(ARGS)),some,full)).jsonl
 bench-peers: install kit ## Lineclear beside other job queues, half an hour; QUICK=1: minutes, ARGS='--fresh': from the beginning
 	scripts/build-peers $(PEERS)
 	cargo build --release -p lineclear-bench --bin bench-peers
 	$(KIT) run --durable -- $(TARGET)/release/bench-peers run --programs $(PEERS)/bin --lines $(LINES) $(if $(QUICK),--quick) $(ARGS)
-	$(if $(QUICK)$(ARGS),,$(TARGET)/release/bench-peers report --lines $(LINES) --write docs/benchmarks.md)
+	$(if $(QUICK)$(findstring --only,$(ARGS)),,$(TARGET)/release/bench-peers report --lines $(LINES) --write docs/benchmarks.md)
 
 fmt: ## formats the code
 	cargo fmt --all

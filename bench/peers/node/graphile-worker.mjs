@@ -26,7 +26,7 @@ const quiet = new Logger(() => (level, message) => {
 export default class GraphileWorker {
   static version() {
     const file = new URL("./node_modules/graphile-worker/package.json", import.meta.url);
-    return JSON.parse(readFileSync(file, "utf8")).version;
+    return `${JSON.parse(readFileSync(file, "utf8")).version}, Node ${process.versions.node}`;
   }
 
   static describe({ best }) {

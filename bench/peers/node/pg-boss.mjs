@@ -15,7 +15,7 @@ const WIDE = { batchSize: 1_000, burstWhenBatchFull: true, localConcurrency: 2, 
 export default class Boss {
   static version() {
     const file = new URL("./node_modules/pg-boss/package.json", import.meta.url);
-    return JSON.parse(readFileSync(file, "utf8")).version;
+    return `${JSON.parse(readFileSync(file, "utf8")).version}, Node ${process.versions.node}`;
   }
 
   static describe({ best }) {

@@ -16,6 +16,8 @@ use crate::plan::{Measure, Size, Step};
 pub(crate) struct Machine {
     pub(crate) size: Size,
     pub(crate) rounds: u32,
+    /// Of Lineclear.
+    pub(crate) commit: String,
     pub(crate) cpu: String,
     pub(crate) cores: usize,
     pub(crate) memory_gib: u64,
@@ -140,6 +142,7 @@ pub(crate) mod tests {
         Machine {
             size: Size::Full,
             rounds: 1,
+            commit: "abc1234".to_owned(),
             cpu: "a processor".to_owned(),
             cores: 2,
             memory_gib: 8,

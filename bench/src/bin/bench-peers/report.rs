@@ -159,7 +159,7 @@ fn latency(lines: &[Line]) -> String {
             spread(&of(subject, true, |line| line.p99_ms)),
             spread(&of(subject, false, |line| line.p50_ms)),
             spread(&of(subject, false, |line| line.p99_ms)),
-            if samples.is_empty() { "–".to_owned() } else { number(samples.iter().sum()) },
+            if samples.is_empty() { "–".to_owned() } else { format!("{:.0}", samples.iter().sum::<f64>()) },
         ]);
     }
     let note = "\nThe last column counts the jobs with default settings. A queue that looks for jobs seldom has few of them, and the next \
@@ -204,7 +204,7 @@ fn settings(machine: &Machine) -> String {
 }
 
 fn where_and_when(machine: &Machine, lines: &[Line]) -> String {
-    let Machine { cpu, cores, memory_gib, kernel, rounds, .. } = machine;
+    let Machine { commit, cpu, cores, memory_gib, kernel, rounds, .. } = machine;
     let postgres: Vec<String> = machine
         .postgres
         .iter()
@@ -220,7 +220,7 @@ fn where_and_when(machine: &Machine, lines: &[Line]) -> String {
         .map(|at| at.map_or("–".to_owned(), day));
     let span = if first == last { first } else { format!("{first} and {last}") };
     format!(
-        "{size}{} measurements in {rounds} rounds on {span} (UTC), on {cores} cores ({cpu}) with {memory_gib} GiB, Linux {kernel}. \
+        "{size}{} measurements of commit {commit} in {rounds} rounds on {span} (UTC), on {cores} cores ({cpu}) with {memory_gib} GiB, Linux {kernel}. \
          The server and what is measured share them. PostgreSQL {version}: {}.\n",
         lines.len(),
         postgres.join(", ")

@@ -6,6 +6,7 @@ use std::fs;
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
+use tokio::process::Command;
 
 use crate::RunArgs;
 use crate::lines::{self, Machine, Writer};
@@ -97,6 +98,7 @@ async fn describe(bench: &Bench, subjects: &[&'static Subject], rounds: u32) -> 
     Ok(Machine {
         size: bench.size,
         rounds,
+        commit: commit().await,
         cpu: value(&cpu, "model name"),
         cores: std::thread::available_parallelism().map_or(1, usize::from),
         memory_gib: kibibytes >> 20,
@@ -104,4 +106,12 @@ async fn describe(bench: &Bench, subjects: &[&'static Subject], rounds: u32) -> 
         postgres,
         subjects: about,
     })
+}
+
+/// The commit of the folder, with `-dirty` if files differ; empty without git.
+async fn commit() -> String {
+    let described =
+        Command::new("git").args(["describe", "--always", "--dirty", "--exclude=*"]).output().await;
+    described
+        .map_or_else(|_| String::new(), |output| String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }

@@ -24,7 +24,7 @@ impl Table {
 
 /// Three digits, and separators of thousands: 43,900 or 3.14.
 pub(crate) fn number(value: f64) -> String {
-    if value < 0.000_5 {
+    if value < 0.000_000_5 {
         return "0".to_owned();
     }
     let digits = 2 - value.log10().floor() as i32;
@@ -49,7 +49,10 @@ mod tests {
 
     #[test]
     fn numbers_have_three_digits() {
-        let values = [0.0, 0.1234, 3.1416, 42.0, 516.4, 43_893.0, 1_234_567.0];
-        assert_eq!(values.map(number), ["0", "0.123", "3.14", "42.0", "516", "43,900", "1,230,000"]);
+        let values = [0.0, 0.000_123_4, 0.1234, 2.3456, 42.0, 516.4, 43_893.0, 1_234_567.0];
+        assert_eq!(
+            values.map(number),
+            ["0", "0.000123", "0.123", "2.35", "42.0", "516", "43,900", "1,230,000"]
+        );
     }
 }
