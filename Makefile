@@ -1,6 +1,6 @@
 # Every command for developers. `make` alone lists them.
 .DEFAULT_GOAL := help
-.PHONY: help demo check test test-slow test-all stalls recovery test-mssql test-rolling screenshots fuzz-api cronsim client-python client-typescript audit sbom bench fmt up down clean-run kit install
+.PHONY: help demo check test test-slow test-all stalls recovery test-mssql test-rolling screenshots fuzz-api cronsim client-python client-typescript audit sbom bench bench-peers fmt up down clean-run kit install
 
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 KIT := $(TARGET)/debug/lineclear-testkit
@@ -90,6 +90,15 @@ sbom: kit ## the crates that are linked into the binary, as a CycloneDX document
 bench: install kit ## measures speed, and costs that must not grow with the database, e.g. `make bench ARGS='--only plan'`
 	cargo build --release -p lineclear-bench
 	$(KIT) run --durable -- $(TARGET)/release/lineclear-bench $(ARGS)
+
+# Not part of the tests: it compiles other job queues for minutes, and needs crates.io and npm. A run that was cut off goes on after its last line.
+PEERS := $(abspath $(TARGET))/bench-peers
+LINES := $(PEERS)/$(if $(QUICK),quick,$(if $(findstring --only,$(ARGS)),some,full)).jsonl
+bench-peers: install kit ## Lineclear beside other job queues, half an hour; QUICK=1: minutes, ARGS='--fresh': from the beginning
+	scripts/build-peers $(PEERS)
+	cargo build --release -p lineclear-bench --bin bench-peers
+	$(KIT) run --durable -- $(TARGET)/release/bench-peers run --programs $(PEERS)/bin --lines $(LINES) $(if $(QUICK),--quick) $(ARGS)
+	$(if $(QUICK)$(findstring --only,$(ARGS)),,$(TARGET)/release/bench-peers report --lines $(LINES) --write docs/benchmarks.md)
 
 fmt: ## formats the code
 	cargo fmt --all
