@@ -168,9 +168,8 @@ fn response(columns: &[(&str, Vec<Value>)]) -> QueryResponse {
     let kind = |name: &str| match name {
         "lock_name" | "store" => SqlDataType::VarBinaryMax,
         "id" if columns.len() > 12 => SqlDataType::NVarCharMax,
-        "state" | "last_error" | "incarnation" | "holder" | "node" | "machine" | "kind" | "what" | "before" | "by_whom" | "why" => {
-            SqlDataType::NVarCharMax
-        }
+        "state" | "last_error" | "incarnation" | "holder" | "node" | "machine" | "kind" | "what"
+        | "before" | "by_whom" | "why" => SqlDataType::NVarCharMax,
         _ => SqlDataType::BigInt,
     };
     let cell = |name: &str, value: &Value| match (kind(name), value) {
