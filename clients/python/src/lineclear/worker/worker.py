@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import signal
 import socket
 import ssl
@@ -65,10 +66,19 @@ class Worker(Handlers):
             stop_asked.append(True)
             self._stop_requests.put(None if len(stop_asked) == 1 else 0.0)
 
+        async def serve() -> None:
+            loop = asyncio.get_running_loop()
+            for number in before:
+                # The system may give the second of two signals to another thread: this one wakes for it only if its loop does. Not on Windows.
+                with contextlib.suppress(NotImplementedError):
+                    loop.add_signal_handler(number, lambda: None)
+                signal.signal(number, stop)
+            await self.serve()
+
         stop_asked: list[bool] = []
         before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
         try:
-            asyncio.run(self.serve())
+            asyncio.run(serve())
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
