@@ -18,6 +18,7 @@ mod speed;
 use anyhow::Result;
 use clap::ValueEnum;
 
+pub use measure::grouped;
 pub use report::{Bound, Figure, Machine, Report, Unit, Verdict};
 use scratch_db::{Purpose, ScratchDb};
 

@@ -41,8 +41,8 @@ pub(crate) fn progress(what: &str) {
 }
 
 /// A number with thousands separators: 1,000,000.
-pub(crate) fn grouped(number: u32) -> String {
-    let digits = number.to_string();
+pub fn grouped(number: impl Into<u64>) -> String {
+    let digits = number.into().to_string();
     let mut text = String::new();
     for (at, digit) in digits.chars().enumerate() {
         if at > 0 && (digits.len() - at).is_multiple_of(3) {
@@ -59,6 +59,6 @@ mod tests {
 
     #[test]
     fn long_numbers_can_be_read() {
-        assert_eq!([0, 999, 1_000, 1_000_000].map(grouped), ["0", "999", "1,000", "1,000,000"]);
+        assert_eq!([0_u32, 999, 1_000, 1_000_000].map(grouped), ["0", "999", "1,000", "1,000,000"]);
     }
 }

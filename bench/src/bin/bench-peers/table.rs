@@ -32,15 +32,7 @@ pub(crate) fn number(value: f64) -> String {
         return format!("{value:.0$}", digits as usize);
     }
     let step = 10_f64.powi(-digits);
-    let whole = format!("{:.0}", (value / step).round() * step);
-    let mut text = String::new();
-    for (at, digit) in whole.chars().enumerate() {
-        if at > 0 && (whole.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
+    lineclear_bench::grouped(((value / step).round() * step) as u64)
 }
 
 #[cfg(test)]
